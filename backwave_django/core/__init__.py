@@ -1,0 +1,1 @@
+"""Every decision of the system, free of I/O, threads, clocks, randomness and frameworks."""

@@ -1,0 +1,58 @@
+"""Every limit of the system, each with its reason.
+
+Sizes are bytes of UTF-8 unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+#: A payload is a reference to work, not the work: a megabyte holds any list of keys that is sane.
+MAX_PAYLOAD_BYTES = 1024 * 1024
+#: An output is read by dependents and shown to people; larger things belong in a file storage.
+MAX_OUTPUT_BYTES = 1024 * 1024
+#: Tags are read with every claim and listed with every row.
+MAX_TAGS_BYTES = 4096
+#: A deep traceback repeats itself; both its ends are kept.
+MAX_TRACEBACK_CHARS = 32_000
+MAX_MESSAGE_CHARS = 4_000
+MAX_ERROR_CLASS_CHARS = 255
+
+#: Wire names and queue names are index keys and metric labels.
+MAX_WIRE_NAME_CHARS = 200
+MAX_QUEUE_CHARS = 100
+MAX_UNIQUE_KEY_CHARS = 255
+MAX_LIMIT_KEY_CHARS = 200
+MAX_GROUP_CHARS = 100
+MAX_REASON_CHARS = 2_000
+
+#: What a caller may ask for; stored inverted, so that ascending order is more urgent first.
+MIN_PRIORITY = -100
+MAX_PRIORITY = 100
+
+#: Past 100 rows a batch gains nothing, and it holds its locks for longer.
+MAX_BATCH = 500
+#: Children that one reporting transaction settles itself; the sweep takes the rest.
+MAX_SETTLED_IN_REPORT = 1_000
+#: Limit keys that one claim looks at from its rotating cursor.
+MAX_KEYS_PER_CLAIM = 256
+#: Rows that one maintenance command touches, so that ordinary claims alternate with it.
+SWEEP_BATCH = 500
+PURGE_BATCH = 1_000
+#: Rows sent in one INSERT; more are sent as several statements of the same transaction.
+ENQUEUE_CHUNK = 1_000
+
+#: A shorter snooze or retry is a busy loop.
+MIN_SNOOZE = timedelta(seconds=1)
+#: How long a handed-back job rests before another pump may look at it.
+MIN_HAND_BACK = timedelta(seconds=10)
+MAX_HAND_BACK = timedelta(seconds=60)
+#: After a time-out was signalled, a body gets this long before its slot is replaced.
+SLOT_GRACE = timedelta(seconds=5)
+#: Bodies are asked to stop this long before a drain runs out of patience.
+DRAIN_NOTICE = timedelta(seconds=2)
+#: A drain whose last words meet a dead database still ends.
+EXIT_GRACE = timedelta(seconds=1)
+#: Web processes send one hint, then none for this long; pumps look once more after it.
+HINT_WINDOW = timedelta(milliseconds=10)
+PURGE_INTERVAL = timedelta(minutes=1)

@@ -1,0 +1,70 @@
+"""When to look for work again: one pending poll, however many reasons there are for it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from backwave_django.core.bounds import HINT_WINDOW
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class Pacing:
+    """The poll slot of one pump and its idle delay.
+
+    Each empty poll doubles the delay up to the ceiling, never past the next known due time; work
+    restores it. A hint brings the next poll forward without restoring the delay.
+    """
+
+    def __init__(
+        self, *, interval: timedelta, ceiling: timedelta | None, jitter: timedelta, now: datetime
+    ) -> None:
+        self._interval = interval
+        self._ceiling = max(ceiling or interval, interval)
+        self._jitter = jitter
+        self._delay = interval
+        self.poll_at = now
+        self.echo_at: datetime | None = None
+
+    def ask(self, *, now: datetime) -> None:
+        """Poll at once."""
+        self.poll_at = min(self.poll_at, now)
+
+    def hinted(self, *, now: datetime) -> None:
+        """Poll at once, and once more when the window in which senders keep quiet is over."""
+        self.ask(now=now)
+        if self.echo_at is None:
+            self.echo_at = now + HINT_WINDOW + self._jitter
+
+    def echo(self, *, now: datetime, free: bool) -> None:
+        """Turn a due echo into a poll, unless the pool is full: then an end asks for one anyway."""
+        if self.echo_at is not None and self.echo_at <= now:
+            self.echo_at = None
+            if free:
+                self.ask(now=now)
+
+    def claimed(
+        self, *, found: bool, short: bool, next_due: datetime | None, now: datetime
+    ) -> None:
+        """Take in the answer of a claim and set the next poll."""
+        if not short:
+            self._delay = self._interval
+            self.poll_at = now
+            return
+        withheld = next_due is not None and next_due <= now
+        if found or withheld:
+            self._delay = self._interval
+        delay = self._delay
+        if not (found or withheld):
+            self._delay = min(self._delay * 2, self._ceiling)
+        self.poll_at = now + delay
+        if next_due is not None and not withheld:
+            self.poll_at = min(self.poll_at, next_due)
+
+    def shift(self, delta: timedelta) -> None:
+        """Follow a clock that was set back."""
+        self.poll_at += delta
+        if self.echo_at is not None:
+            self.echo_at += delta
