@@ -1,0 +1,79 @@
+"""Durable background jobs for Django, in the database you already have.
+
+``import backwave_django as backwave``: everything that a job's author uses is here. Importing
+this package imports no models.
+"""
+
+from backwave_django.core.contract import ActionAnswer, ActionResult, Actor
+from backwave_django.core.errors import (
+    BackwaveError,
+    Cancelled,
+    ConfigurationError,
+    DuplicateWireName,
+    GiveUp,
+    InsideTransaction,
+    InvalidDeclaration,
+    InvalidOption,
+    JobGone,
+    PayloadTooLarge,
+    RetryAfter,
+    Snooze,
+    StoreError,
+    StoreUnavailable,
+    UnknownJobType,
+    UnknownParent,
+    UnserializableValue,
+    UsageError,
+    WaitTimeout,
+    WrongArguments,
+)
+from backwave_django.core.retries import Retry
+from backwave_django.core.states import Cause, JobState
+from backwave_django.jobs.by_name import aenqueue, enqueue
+from backwave_django.jobs.context import JobContext, current
+from backwave_django.jobs.decorators import job
+from backwave_django.jobs.enqueue import BoundOptions
+from backwave_django.jobs.handle import JobHandle
+from backwave_django.jobs.injection import context, service
+from backwave_django.jobs.job_type import JobType
+from backwave_django.jobs.limits import Limit
+
+__all__ = [
+    "ActionAnswer",
+    "ActionResult",
+    "Actor",
+    "BackwaveError",
+    "BoundOptions",
+    "Cancelled",
+    "Cause",
+    "ConfigurationError",
+    "DuplicateWireName",
+    "GiveUp",
+    "InsideTransaction",
+    "InvalidDeclaration",
+    "InvalidOption",
+    "JobContext",
+    "JobGone",
+    "JobHandle",
+    "JobState",
+    "JobType",
+    "Limit",
+    "PayloadTooLarge",
+    "Retry",
+    "RetryAfter",
+    "Snooze",
+    "StoreError",
+    "StoreUnavailable",
+    "UnknownJobType",
+    "UnknownParent",
+    "UnserializableValue",
+    "UsageError",
+    "WaitTimeout",
+    "WrongArguments",
+    "aenqueue",
+    "context",
+    "current",
+    "enqueue",
+    "job",
+    "service",
+]

@@ -81,7 +81,7 @@ class Bodies:
         for lease_id, attempt in tuple(self._holdings.running.items()):
             if attempt.replace_at is not None and attempt.replace_at <= now:
                 del self._holdings.running[lease_id]
-                self._holdings.replaced += 1
+                self._holdings.replaced.add(lease_id)
                 commands.append(c.ReplaceSlot(lease_id=lease_id))
                 continue
             if attempt.timeout_at is not None and attempt.timeout_at <= now:

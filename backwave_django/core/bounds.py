@@ -24,6 +24,8 @@ MAX_QUEUE_CHARS = 100
 MAX_UNIQUE_KEY_CHARS = 255
 MAX_LIMIT_KEY_CHARS = 200
 MAX_GROUP_CHARS = 100
+MAX_SCHEDULE_CHARS = 200
+MAX_OWNER_CHARS = 100
 MAX_REASON_CHARS = 2_000
 
 #: What a caller may ask for; stored inverted, so that ascending order is more urgent first.
@@ -39,6 +41,9 @@ MAX_KEYS_PER_CLAIM = 256
 #: Rows that one maintenance command touches, so that ordinary claims alternate with it.
 SWEEP_BATCH = 500
 PURGE_BATCH = 1_000
+#: Schedules that are read at once, and those of them that one transaction decides about.
+SCHEDULE_BATCH = 500
+MINT_BATCH = 100
 #: Rows sent in one INSERT; more are sent as several statements of the same transaction.
 ENQUEUE_CHUNK = 1_000
 

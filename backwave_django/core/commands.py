@@ -1,7 +1,9 @@
 """What a driver wants done. Imperative: the pump obeys, in order.
 
 Store commands are answered by one event each, ``StoreFaulted`` included; while one is in flight
-the driver issues no other. The rest are local and have no answer of their own.
+the driver issues no other. If one faults, the store commands after it in the same tuple are not
+tried, and one ``StoreFaulted`` names them all: after a fault leases are renewed first. The rest
+are local and have no answer of their own. After ``Exit`` or ``Halt`` nothing more is executed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from backwave_django.core.contract import ClaimRequest
     from backwave_django.core.jobs import LeasedJob
     from backwave_django.core.outcomes import Outcome
+    from backwave_django.core.schedules import Decision
 
 
 class CancelReason(StrEnum):
@@ -39,8 +42,7 @@ class Claim:
 class Report:
     """Apply outcomes under their fences. Answered by ``ReportReturned``.
 
-    When a ``Claim`` follows in the same tuple the shell may merge the two; if the report faults,
-    the claim is skipped and one ``StoreFaulted`` names both.
+    When a ``Claim`` follows in the same tuple the shell may merge the two.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -96,6 +98,21 @@ class Purge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSchedules:
+    """Read the enabled schedules whose names follow ``after``. Answered by ``SchedulesLoaded``."""
+
+    limit: int
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mint:
+    """Apply what was decided about schedules. Answered by ``Minted``."""
+
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Execute:
     """Give each job to a free worker. Each is answered by one ``Attempt...`` event."""
 
@@ -148,7 +165,17 @@ class Exit:
 
 
 StoreCommand: TypeAlias = (
-    Claim | Report | Release | Heartbeat | Recover | Dispose | ExpireLeases | Settle | Purge
+    Claim
+    | Report
+    | Release
+    | Heartbeat
+    | Recover
+    | Dispose
+    | ExpireLeases
+    | Settle
+    | Purge
+    | LoadSchedules
+    | Mint
 )
 LocalCommand: TypeAlias = (
     Execute | SignalStopping | SignalCancel | Abandon | ReplaceSlot | Halt | Exit

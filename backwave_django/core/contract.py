@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from backwave_django.core.jobs import Enqueued, LeasedJob, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
     from backwave_django.core.outcomes import Outcome, Reported
+    from backwave_django.core.schedule_answers import (
+        DeclareMode,
+        DeclareRow,
+        MintAnswer,
+        SchedulesAnswer,
+    )
+    from backwave_django.core.schedules import Decision, ScheduleSpec
     from backwave_django.core.states import JobState
 
 
@@ -138,6 +145,16 @@ class ActionAnswer:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleAnswer:
+    """The result of an operator action on one schedule, with a sentence for a person."""
+
+    name: str
+    result: ActionResult
+    detail: str = ""
+    job_id: UUID | None = None
+
+
 class Store(Protocol):
     """Every promise of the system that a database has to keep."""
 
@@ -183,7 +200,10 @@ class Store(Protocol):
         """
 
     def register(self, pump: PumpInfo, *, now: datetime) -> datetime:
-        """Write the pump's registry row anew; return the database's clock."""
+        """Write the pump's registry row anew; return the database's clock.
+
+        A drain that was requested of a pump that is already there stays requested.
+        """
 
     def retire(self, *, pump_id: UUID, problem: str, now: datetime) -> None:
         """Note that the pump stopped (``problem`` empty) or halted. Its leases stay."""
@@ -268,3 +288,60 @@ class Store(Protocol):
 
     def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:
         """Ask a pump to drain; false when no such live pump is registered. Audited."""
+
+    def load_schedules(self, *, after: str, limit: int) -> SchedulesAnswer:
+        """Return the next ``limit`` schedules after the name ``after`` that may mint.
+
+        Paused and retired ones are left out. Order: by code points of the name.
+        """
+
+    def mint(self, decisions: Sequence[Decision], *, now: datetime) -> MintAnswer:
+        """Apply each decision whose schedule still is as it was seen; else skip it whole.
+
+        Seen is the cursor, the next tick and the rule; a schedule that is paused, retired, gone
+        or held by another transaction is ``stale``. The job of a tick is due now and knows its
+        nominal time; no tick gets a second one. With ``no_overlap``, a tick is skipped and
+        counted instead while any job of the schedule is not terminal. What is skipped is counted
+        on the schedule with the last such tick and the reason.
+        """
+
+    def declare_schedules(
+        self,
+        specs: Sequence[ScheduleSpec],
+        *,
+        owner: str,
+        release: int | None,
+        mode: DeclareMode,
+        now: datetime,
+    ) -> tuple[DeclareRow, ...]:
+        """Make the schedules that an owner's code declares; bring the rest in line with it.
+
+        A schedule whose rule is changed, or that was retired, begins anew from now. Whether one
+        is paused is never touched. Where a newer release of the owner has written, what is there
+        is ``refused``. A schedule of another owner, or made by a person, is ``refused``.
+        """
+
+    def save_schedule(self, spec: ScheduleSpec, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """Make or change a schedule that belongs to the database, not to code. Audited.
+
+        ``refused`` for one that is declared in code.
+        """
+
+    def delete_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """Delete a schedule that belongs to the database, or is retired; its jobs stay. Audited."""
+
+    def trigger_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """Make one job of the schedule, due now, without a nominal time. Audited.
+
+        The cursor stays. ``conflict`` with ``no_overlap`` while a job of the schedule is not
+        terminal; ``refused`` for a retired schedule. Paused ones can be triggered.
+        """
+
+    def pause_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """Let the schedule mint nothing from now on. Audited."""
+
+    def resume_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """Let a paused schedule begin anew from now: the ticks of the pause are no missed ones.
+
+        Audited. ``refused`` for a retired one, and for one that is not paused.
+        """

@@ -15,7 +15,7 @@ from backwave_django.core.jobs import EdgeMode
 from backwave_django.core.states import TERMINAL, JobState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -54,7 +54,7 @@ def released_due(due_at: datetime, *, now: datetime) -> datetime:
 
 
 def parents_first(
-    ids: Sequence[UUID], *, parents: Mapping[UUID, Sequence[UUID]]
+    ids: Sequence[UUID], *, parents: Mapping[UUID, Collection[UUID]]
 ) -> tuple[UUID, ...]:
     """Return ``ids`` with every parent before its children.
 

@@ -26,13 +26,17 @@ class StopRule:
     once: bool = False
     max_jobs: int | None = None
 
+    def __post_init__(self) -> None:
+        assert self.max_jobs is None or self.max_jobs >= 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverConfig:
     """What one driver needs to know. ``weights`` of ``None`` means strict order of ``queues``.
 
     ``max_poll_interval`` of ``None`` switches idle backoff off. ``timeouts`` maps wire names to
-    how long a body may run.
+    how long a body may run. ``mints`` maps the wire names of the job types that this pump mints
+    jobs of schedules for to the newest payload version of each; ``None``: it mints none.
     """
 
     pump_id: UUID
@@ -50,6 +54,7 @@ class DriverConfig:
     retries: RetryTable = field(default_factory=RetryTable)
     timeouts: Mapping[str, timedelta] = field(default_factory=dict)
     purge: bool = True
+    mints: Mapping[str, int] | None = None
     stop: StopRule = field(default_factory=StopRule)
 
     def __post_init__(self) -> None:

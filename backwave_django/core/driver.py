@@ -14,8 +14,7 @@ from backwave_django.core import events as e
 from backwave_django.core import verdicts
 from backwave_django.core.bodies import Bodies
 from backwave_django.core.bounds import DRAIN_NOTICE, EXIT_GRACE, HINT_WINDOW
-from backwave_django.core.contract import ClaimRequest
-from backwave_django.core.dispatch import Dispatcher
+from backwave_django.core.claiming import Claiming
 from backwave_django.core.flight import Flight
 from backwave_django.core.holdings import Holdings
 from backwave_django.core.leases import LeaseHealth
@@ -31,8 +30,13 @@ if TYPE_CHECKING:
     from backwave_django.core.dials import DriverConfig
     from backwave_django.core.leases import BeatAnswer
 
-#: Lanes that hints spoke of since the last claim; past this many, a claim looks everywhere anyway.
-MAX_HINTED_LANES = 64
+_SWEEPS: dict[type, type[c.StoreCommand]] = {
+    e.Recovered: c.Recover,
+    e.Disposed: c.Dispose,
+    e.Expired: c.ExpireLeases,
+    e.Settled: c.Settle,
+    e.Purged: c.Purge,
+}
 
 
 class Driver:
@@ -53,17 +57,13 @@ class Driver:
             jitter=HINT_WINDOW * (crc32(config.pump_id.bytes) / 2**32),
             now=now,
         )
-        self._dispatcher = Dispatcher(queues=config.queues, weights=config.weights)
+        self._claiming = Claiming(config)
         self._holdings = Holdings(pool_size=config.pool_size)
         self._bodies = Bodies(holdings=self._holdings, timeouts=config.timeouts)
         self._contact = Contact(config=config, now=now)
         self._upkeep = Upkeep(config=config, now=now)
         self._flight = Flight()
-        self._hinted: dict[tuple[str, int], None] = {}
-        self._key_cursor = ""
         self._busy_at: datetime | None = None
-        self._begun = 0
-        self._claiming = True
         self._drain_ends_at: datetime | None = None
         self._handed_back = False
         self._over = False
@@ -105,6 +105,8 @@ class Driver:
                 return self._heard(event)
             case e.Recovered() | e.Disposed() | e.Expired() | e.Settled() | e.Purged():
                 self._swept(event)
+            case e.SchedulesLoaded() | e.Minted():
+                self._scheduled(event)
             case e.DueHinted() | e.CancelHinted() | e.DeadPumpsFound():
                 self._told(event)
             case e.DrainRequested():
@@ -126,13 +128,14 @@ class Driver:
                 return ()
             case e.HeartbeatReturned(answer=answer):
                 return self._beaten(answer)
-            case e.StoreFaulted():
+            case _:
                 return self._faulted(event)
 
     def _ended(self, event: e.AttemptEnded) -> None:
         attempt = self._holdings.running.pop(event.lease_id, None)
         if attempt is None:
-            return  # its slot was replaced long ago
+            self._holdings.replaced.discard(event.lease_id)
+            return
         if attempt.void:
             self._pacing.ask(now=self._now)
             return
@@ -146,7 +149,6 @@ class Driver:
     def _claimed(self, answer: ClaimAnswer) -> tuple[c.Command, ...]:
         self._flight.answered(c.Claim)
         self._contact.answered(now=self._now)
-        self._key_cursor = answer.key_cursor
         self._pacing.claimed(
             found=bool(answer.jobs), short=answer.short, next_due=answer.next_due, now=self._now
         )
@@ -157,18 +159,9 @@ class Driver:
                     job, started_at=self._now, now=self._now
                 )
             return ()
-        self._apply_stop_rule(answer)
+        self._claiming.answered(answer, idle=self._holdings.empty(), now=self._now)
         self._bodies.begin(answer.jobs, now=self._now)
         return (c.Execute(jobs=answer.jobs),) if answer.jobs else ()
-
-    def _apply_stop_rule(self, answer: ClaimAnswer) -> None:
-        stop = self._config.stop
-        self._begun += len(answer.jobs)
-        nothing_due = answer.next_due is None or answer.next_due > self._now
-        idle = answer.short and not answer.jobs and nothing_due and self._holdings.empty()
-        spent = stop.max_jobs is not None and self._begun >= stop.max_jobs
-        if stop.once or spent or (stop.when_idle and idle):
-            self._claiming = False
 
     def _reported(self, answer: ReportAnswer) -> None:
         self._flight.answered(c.Report, c.Release)
@@ -198,14 +191,7 @@ class Driver:
         return commands + self._drain() if answer.drain_requested else commands
 
     def _swept(self, event: e.Recovered | e.Disposed | e.Expired | e.Settled | e.Purged) -> None:
-        kinds: dict[type, type[c.StoreCommand]] = {
-            e.Recovered: c.Recover,
-            e.Disposed: c.Dispose,
-            e.Expired: c.ExpireLeases,
-            e.Settled: c.Settle,
-            e.Purged: c.Purge,
-        }
-        command = self._flight.answered(kinds[type(event)])
+        command = self._flight.answered(_SWEEPS[type(event)])
         self._contact.answered(now=self._now)
         if isinstance(command, c.Recover):
             self._contact.recover = False
@@ -214,23 +200,31 @@ class Driver:
         if event.answer.count and not isinstance(command, c.Purge):
             self._pacing.ask(now=self._now)  # what was swept may be due
 
+    def _scheduled(self, event: e.SchedulesLoaded | e.Minted) -> None:
+        self._contact.answered(now=self._now)
+        if isinstance(event, e.SchedulesLoaded):
+            asked = self._flight.answered(c.LoadSchedules)
+            self._upkeep.loaded(asked, event.answer, now=self._now)
+            return
+        self._flight.answered(c.Mint)
+        if any(row.job_id is not None for row in event.answer.rows):
+            self._pacing.ask(now=self._now)
+
     def _told(self, event: e.DueHinted | e.CancelHinted | e.DeadPumpsFound) -> None:
         match event:
             case e.DueHinted(queue=queue, priority=priority):
-                if queue in self._config.queues:
-                    if len(self._hinted) < MAX_HINTED_LANES:
-                        self._hinted[(queue, priority)] = None
+                if self._claiming.hinted(queue=queue, priority=priority):
                     self._pacing.hinted(now=self._now)
             case e.CancelHinted():
-                self._contact.beat_at = min(self._contact.beat_at, self._now)
-            case e.DeadPumpsFound(pumps=pumps):
-                self._upkeep.first(c.Dispose(pumps=pumps))
+                self._contact.hinted(now=self._now)
+            case _:
+                self._upkeep.first(c.Dispose(pumps=event.pumps))
 
     def _drain(self) -> tuple[c.Command, ...]:
         if self.draining:
             return ()
         self._drain_ends_at = self._now + self._config.shutdown_timeout
-        self._claiming = False
+        self._claiming.open = False
         return (c.SignalStopping(),)
 
     def _faulted(self, event: e.StoreFaulted) -> tuple[c.Command, ...]:
@@ -242,8 +236,15 @@ class Driver:
                 case c.Report() | c.Release():
                     self._handed_back = False
                     self._busy_at = self._now if self._holdings.busy else None
-                case c.Dispose() | c.ExpireLeases() | c.Settle() | c.Purge():
-                    self._upkeep.again(command)
+                case (
+                    c.Dispose()
+                    | c.ExpireLeases()
+                    | c.Settle()
+                    | c.Purge()
+                    | c.LoadSchedules()
+                    | c.Mint()
+                ):
+                    self._upkeep.faulted(command)
                 case _:
                     continue  # a fault asks for a heartbeat and a recovery anyway
         self._contact.faulted(now=self._now)
@@ -259,11 +260,12 @@ class Driver:
         if self._over:
             return ()
         self._upkeep.tick(now=self._now)
-        self._pacing.echo(now=self._now, free=self._free() > 0)
+        if not self._flight.reserved:
+            self._pacing.echo(now=self._now, free=self._can_claim())
         commands = self._bodies.overdue(now=self._now)
         if commands:
             self._pacing.ask(now=self._now)  # a replaced slot is a free slot
-        if self._holdings.replaced > self._config.pool_size:
+        if len(self._holdings.replaced) > self._config.pool_size:
             return commands + self._halt("more bodies ignored their time-out than there are slots")
         if self._drain_ends_at is not None:
             commands += self._overdue_drain(self._drain_ends_at)
@@ -289,7 +291,7 @@ class Driver:
         holdings = self._holdings
         return (
             c.Exit(
-                abandoned=len(holdings.running) + holdings.replaced,
+                abandoned=len(holdings.running) + len(holdings.replaced),
                 unrecorded=len(holdings.buffered) + len(holdings.busy),
             ),
         )
@@ -304,11 +306,11 @@ class Driver:
         if self._contact.retry_at is not None:
             yield self._contact.retry_at
             return
-        yield self._now if self._contact.recover or self._upkeep.pending() else self._upkeep.due_at
+        yield self._now if self._contact.recover or self._upkeep.pending() else self._upkeep.look_at
         yield self._contact.beat_at
         if self._busy_at is not None:
             yield self._busy_at
-        if self._claiming and self._free() > 0:
+        if self._can_claim():
             yield self._pacing.poll_at
             if self._pacing.echo_at is not None:
                 yield self._pacing.echo_at
@@ -335,22 +337,25 @@ class Driver:
     def _free(self, *, leaving: int = 0) -> int:
         return self._holdings.free(leaving=leaving, reserved=self._flight.reserved)
 
+    def _can_claim(self) -> bool:
+        return self._claiming.size(self._free()) > 0
+
     def _next(self, event: e.Event) -> tuple[c.Command, ...]:
         waiting = self._flight or self._contact.waiting(now=self._now) or self._handed_back
         if self._over or waiting:
             return ()
-        if not self._claiming and not self.draining and self._holdings.empty():
+        if not self._claiming.open and not self.draining and self._holdings.empty():
             return self._exit()
         if self._contact.beat_at <= self._now:
             # After a fault leases are renewed before anything else is said.
             report = () if self._contact.recover else self._report(flush=True)
+            self._contact.beating()
             return self._flight.issue((*report, c.Heartbeat(leases=self._holdings.leases())))
         if self._contact.recover:
             return self._flight.issue((c.Recover(held=self._holdings.held()),))
         report = self._report(flush=self._flush_due(event))
-        leaving = sum(len(one.outcomes) for one in report)
         chore = self._upkeep.take(may_expire=self._contact.may_expire(now=self._now))
-        return self._flight.issue((*report, *self._claims(leaving=leaving), *chore))
+        return self._flight.issue((*report, *self._claims(report), *chore))
 
     def _flush_due(self, event: e.Event) -> bool:
         """Tell whether the buffered outcomes go now, or wait for company."""
@@ -358,7 +363,7 @@ class Driver:
         return buffered > 0 and (
             isinstance(event, e.InboxEmpty)
             or buffered >= self._config.max_outcome_batch
-            or self._pacing.poll_at <= self._now
+            or (self._pacing.poll_at <= self._now and self._can_claim())
             or not self._holdings.running
             or self.draining
         )
@@ -370,27 +375,15 @@ class Driver:
             outcomes = (*outcomes, *self._holdings.busy.values())
         return (c.Report(outcomes=outcomes),) if outcomes else ()
 
-    def _claims(self, *, leaving: int) -> tuple[c.Claim, ...]:
-        if not self._claiming or not (leaving or self._pacing.poll_at <= self._now):
-            return ()
-        leaving = min(leaving, len(self._holdings.buffered))
-        free = min(self._free(leaving=leaving), self._config.max_claim_batch)
-        if self._config.stop.max_jobs is not None:
-            free = min(free, self._config.stop.max_jobs - self._begun)
-        if free <= 0:
-            return ()
-        hinted, self._hinted = tuple(self._hinted), {}
-        return tuple(
-            c.Claim(
-                request=ClaimRequest(
-                    pump_id=self._config.pump_id,
-                    queues=share.queues,
-                    limit=share.limit,
-                    lease_duration=self._config.lease_duration,
-                    retries=self._config.retries,
-                    hinted=hinted,
-                    key_cursor=self._key_cursor,
-                )
-            )
-            for share in self._dispatcher.shares(free)
+    def _claims(self, report: tuple[c.Report, ...]) -> tuple[c.Claim, ...]:
+        # Slots of outcomes that leave in the same turn are as good as free; busy ones hold none.
+        leaving = sum(
+            outcome.lease_id in self._holdings.buffered
+            for one in report
+            for outcome in one.outcomes
         )
+        size = self._claiming.size(self._free(leaving=leaving))
+        if not size or not (leaving or self._pacing.poll_at <= self._now):
+            return ()
+        self._pacing.issued()
+        return self._claiming.claims(size)

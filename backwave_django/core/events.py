@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from backwave_django.core.contract import ClaimAnswer, ReportAnswer, SweepAnswer
     from backwave_django.core.leases import BeatAnswer
     from backwave_django.core.outcomes import Failure, Unroutable
+    from backwave_django.core.schedule_answers import MintAnswer, SchedulesAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +186,20 @@ class Purged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulesLoaded:
+    """The store answered with schedules, some or all of them."""
+
+    answer: SchedulesAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minted:
+    """The store answered a mint."""
+
+    answer: MintAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFaulted:
     """``commands`` got no answer. ``fatal`` when time will not heal it."""
 
@@ -230,6 +245,8 @@ Event: TypeAlias = (
     | Expired
     | Settled
     | Purged
+    | SchedulesLoaded
+    | Minted
     | StoreFaulted
     | DeadPumpsFound
     | DrainRequested

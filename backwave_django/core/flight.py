@@ -41,10 +41,7 @@ class Flight:
     def faulted(self, command: Command) -> None:
         """Take out a command that will not be answered."""
         assert command in self._commands, "a fault of a command that is not in flight"
-        for one in self._commands:
-            if one == command:
-                self._land(one)
-                return
+        self._land(command)
 
     def _land(self, command: StoreCommand) -> None:
         self._commands.remove(command)

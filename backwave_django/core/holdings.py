@@ -44,7 +44,8 @@ class Holdings:
         self.running: dict[UUID, Attempt] = {}
         self.buffered: dict[UUID, Outcome] = {}
         self.busy: dict[UUID, Outcome] = {}
-        self.replaced = 0
+        #: Leases of bodies that run on although their slots were given to others.
+        self.replaced: set[UUID] = set()
 
     def free(self, *, leaving: int = 0, reserved: int = 0) -> int:
         """Return how many jobs fit in, once ``leaving`` buffered outcomes are gone.
@@ -62,7 +63,7 @@ class Holdings:
 
     def held(self) -> tuple[UUID, ...]:
         """Return every lease this pump knows of, void ones included."""
-        return tuple({*self.running, *self.buffered, *self.busy})
+        return tuple(dict.fromkeys((*self.running, *self.buffered, *self.busy)))
 
     def live(self) -> Iterator[Attempt]:
         """Iterate over the bodies whose end still counts."""

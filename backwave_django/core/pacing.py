@@ -25,12 +25,21 @@ class Pacing:
         self._ceiling = max(ceiling or interval, interval)
         self._jitter = jitter
         self._delay = interval
+        self._waited = interval
+        self._found = False
+        self._asked = False
         self.poll_at = now
         self.echo_at: datetime | None = None
 
     def ask(self, *, now: datetime) -> None:
-        """Poll at once."""
+        """Poll at once; if a claim is on its way, once more after it."""
         self.poll_at = min(self.poll_at, now)
+        self._asked = True
+
+    def issued(self) -> None:
+        """A poll, of one claim or several, is on its way."""
+        self._waited = self._delay
+        self._found = self._asked = False
 
     def hinted(self, *, now: datetime) -> None:
         """Poll at once, and once more when the window in which senders keep quiet is over."""
@@ -48,18 +57,15 @@ class Pacing:
     def claimed(
         self, *, found: bool, short: bool, next_due: datetime | None, now: datetime
     ) -> None:
-        """Take in the answer of a claim and set the next poll."""
-        if not short:
-            self._delay = self._interval
+        """Take in the answer of a claim; the last one of a poll sets the next poll."""
+        self._found = self._found or found
+        withheld = next_due is not None and next_due <= now
+        busy = self._found or withheld or not short
+        self._delay = self._interval if busy else min(self._waited * 2, self._ceiling)
+        if self._asked or not short:
             self.poll_at = now
             return
-        withheld = next_due is not None and next_due <= now
-        if found or withheld:
-            self._delay = self._interval
-        delay = self._delay
-        if not (found or withheld):
-            self._delay = min(self._delay * 2, self._ceiling)
-        self.poll_at = now + delay
+        self.poll_at = now + (self._interval if busy else self._waited)
         if next_due is not None and not withheld:
             self.poll_at = min(self.poll_at, next_due)
 

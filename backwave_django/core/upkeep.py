@@ -7,15 +7,24 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from backwave_django.core.bounds import PURGE_BATCH, PURGE_INTERVAL, SWEEP_BATCH
-from backwave_django.core.commands import Dispose, ExpireLeases, Purge, Settle
+from backwave_django.core.commands import (
+    Dispose,
+    ExpireLeases,
+    LoadSchedules,
+    Mint,
+    Purge,
+    Settle,
+)
+from backwave_django.core.minting import LOAD, Minting
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from backwave_django.core.commands import StoreCommand
     from backwave_django.core.dials import DriverConfig
+    from backwave_django.core.schedule_answers import SchedulesAnswer
 
-#: Retries of a store that is down come at least this often, however slow the polls are.
+#: A store that is down is asked again at least this often, however slow the polls are.
 MAX_BACKOFF = timedelta(seconds=10)
 
 
@@ -28,12 +37,19 @@ class Contact:
 
     def __init__(self, *, config: DriverConfig, now: datetime) -> None:
         self._interval = config.heartbeat_interval
-        self._first_backoff = config.poll_interval
-        self._most_backoff = max(config.poll_interval, MAX_BACKOFF)
-        self._backoff = config.poll_interval
+        # A healthy pump is silent for up to one interval; one that was silent for longer than a
+        # lease has left at the end of it cannot know whether the others could renew theirs.
+        left = config.lease_duration - config.heartbeat_interval
+        self._longest_silence = max(self._interval * 1.25, min(self._interval * 2, left))
+        # Who comes back from an outage sweeps one interval later: by then all others, too, must
+        # have found out that it is over, and have renewed.
+        self._most_backoff = min(MAX_BACKOFF, config.heartbeat_interval / 2)
+        self._first_backoff = min(config.poll_interval, self._most_backoff)
+        self._backoff = self._first_backoff
         self._unbroken_since: datetime | None = None
         self._answered_at: datetime | None = None
         self._beaten = False
+        self._again = False
         self.retry_at: datetime | None = None
         self.beat_at = now
         self.recover = False
@@ -51,17 +67,26 @@ class Contact:
         """An answer came."""
         self.retry_at = None
         self._backoff = self._first_backoff
-        silent = self._answered_at is not None and now - self._answered_at > 2 * self._interval
-        if self._unbroken_since is None or silent:
+        before = self._answered_at
+        if self._unbroken_since is None or before is None or now - before > self._longest_silence:
             # A process that was stopped and continued has been out of contact, too.
             self._unbroken_since = now
             self._beaten = False
         self._answered_at = now
 
+    def hinted(self, *, now: datetime) -> None:
+        """A heartbeat will bring news: bring it forward."""
+        self.beat_at = min(self.beat_at, now)
+        self._again = True
+
+    def beating(self) -> None:
+        """A heartbeat is on its way: what is hinted from now on wants another."""
+        self._again = False
+
     def beaten(self, *, now: datetime) -> None:
         """A heartbeat was answered."""
         self._beaten = True
-        self.beat_at = now + self._interval
+        self.beat_at = now if self._again else now + self._interval
 
     def waiting(self, *, now: datetime) -> bool:
         """Tell whether a fault's backoff still lasts."""
@@ -92,9 +117,12 @@ class Upkeep:
         self._due: deque[StoreCommand] = deque()
         self.due_at = now
         self._purge_at = now + PURGE_INTERVAL
+        self._minting = Minting(known=config.mints)
 
     def tick(self, *, now: datetime) -> None:
         """Line up what has come due."""
+        for look in self._minting.due(upkeep=now >= self.due_at, now=now):
+            self.first(look)
         if now >= self.due_at:
             self.due_at = now + self._every
             self.again(ExpireLeases(limit=SWEEP_BATCH))
@@ -108,9 +136,18 @@ class Upkeep:
         if command not in self._due:
             self._due.append(command)
 
-    def first(self, command: Dispose) -> None:
-        """Put a command before all others."""
-        self._due.appendleft(command)
+    def first(self, command: Dispose | LoadSchedules) -> None:
+        """Put a command before all others, once."""
+        if command not in self._due:
+            self._due.appendleft(command)
+
+    def loaded(self, asked: LoadSchedules, answer: SchedulesAnswer, *, now: datetime) -> None:
+        """Schedules were read: line up what follows from that, before all others."""
+        self._due.extendleft(reversed(self._minting.loaded(asked, answer, now=now)))
+
+    def faulted(self, command: StoreCommand) -> None:
+        """A command got no answer: line it up again. Decisions about schedules are made anew."""
+        self.again(LOAD if isinstance(command, Mint) else command)
 
     def take(self, *, may_expire: bool) -> tuple[StoreCommand, ...]:
         """Return the next chore, if any. Lapsed leases wait until it is fair to sweep them."""
@@ -119,6 +156,12 @@ class Upkeep:
             if may_expire or not isinstance(command, ExpireLeases):
                 return (command,)
         return ()
+
+    @property
+    def look_at(self) -> datetime:
+        """When the next command comes due."""
+        look_at = min(self.due_at, self._purge_at) if self._purges else self.due_at
+        return min(look_at, self._minting.look_at or look_at)
 
     def pending(self) -> bool:
         """Tell whether a chore is due."""

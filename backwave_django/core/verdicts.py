@@ -75,7 +75,7 @@ def _other(
             return _ended(event, job, OutcomeKind.SNOOZED, due_at=due_at)
         case e.AttemptReleased():
             return released(job, started_at=event.started_at, now=now)
-        case e.AttemptCancelled():
+        case _:
             if signalled in {CancelReason.DRAIN, CancelReason.HALT}:
                 return released(job, started_at=event.started_at, now=now)._replace(
                     tags=event.tags, log=event.log

@@ -109,6 +109,11 @@ class Job(models.Model):
                 condition=Q(workflow__isnull=False),
             ),
             models.Index(name="backwave_job_type", fields=["wire_name", "id"]),
+            models.Index(
+                name="backwave_job_schedule_live",
+                fields=["schedule"],
+                condition=Q(schedule__isnull=False, state__in=["scheduled", "awaiting", "leased"]),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -8,7 +8,11 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Schedule(models.Model):
-    """A cron or interval template. ``cursor`` is the last tick that was decided about."""
+    """A cron or interval template.
+
+    ``cursor`` is the instant up to which every tick was decided about, ``next_at`` the tick that
+    comes after it. ``priority`` is as a caller writes it, high first.
+    """
 
     name = models.CharField(_("name"), max_length=200, primary_key=True)
     cron = models.CharField(_("cron expression"), max_length=200, null=True)  # noqa: DJ001
@@ -19,21 +23,29 @@ class Schedule(models.Model):
     priority = models.SmallIntegerField(default=0)
     payload = models.TextField(_("payload"))
     payload_version = models.IntegerField(default=1)
-    catch_up = models.CharField(max_length=16, default="skip")
-    no_overlap = models.BooleanField(default=False)
+    tags = models.JSONField(_("tags"), null=True, blank=True)
+    limit_key = models.CharField(_("limit key"), max_length=200, null=True, blank=True)  # noqa: DJ001
+    catch_up = models.CharField(
+        _("missed ticks"),
+        max_length=16,
+        default="skip",
+        choices=[("skip", _("skip them")), ("coalesce", _("make up for them with one job"))],
+    )
+    no_overlap = models.BooleanField(_("no overlap"), default=False)
     enabled = models.BooleanField(_("enabled"), default=True)
     owner = models.CharField(max_length=100, null=True)  # noqa: DJ001 - NULL: made in the admin
     release = models.BigIntegerField(null=True)
     retired_at = models.DateTimeField(null=True)
     cursor = models.DateTimeField(null=True)
     next_at = models.DateTimeField(_("next tick"), null=True)
-    skipped = models.IntegerField(default=0)
+    skipped = models.IntegerField(_("skipped ticks"), default=0)
     last_skipped_at = models.DateTimeField(null=True)
+    last_skip_reason = models.CharField(max_length=16, null=True)  # noqa: DJ001
     problem = models.TextField(_("problem"), default="", blank=True)
     created_at = models.DateTimeField()
 
     class Meta:
-        default_permissions = ("view",)
+        default_permissions = ("view", "add", "change", "delete")
         permissions = [
             ("pause_schedule", "Can pause and resume schedules"),
             ("trigger_schedule", "Can run schedules now"),

@@ -1,0 +1,27 @@
+"""The admin: the console of the people who run this in production.
+
+``register(site)`` puts the pages on an ``AdminSite``; importing this puts them on Django's own.
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from backwave_django.admin.jobs import JobAdmin
+from backwave_django.admin.log import OperatorActionAdmin
+from backwave_django.admin.pumps import PumpAdmin
+from backwave_django.admin.queues import QueueAdmin
+from backwave_django.models import Job, OperatorAction, Pump, Queue
+
+__all__ = ["JobAdmin", "OperatorActionAdmin", "PumpAdmin", "QueueAdmin", "register"]
+
+
+def register(site: admin.AdminSite) -> None:
+    """Put the pages on ``site``."""
+    site.register(Job, JobAdmin)
+    site.register(Queue, QueueAdmin)
+    site.register(Pump, PumpAdmin)
+    site.register(OperatorAction, OperatorActionAdmin)
+
+
+register(admin.site)

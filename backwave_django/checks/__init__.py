@@ -1,0 +1,10 @@
+"""System checks: every dial that cannot work, under an id of its own, with what to write.
+
+Importing this package registers them. Ids ``backwave.E001`` to ``E028`` belong to the dials of
+``BACKWAVE`` (the table is in ``conf``); ``E030`` and up, and the warnings, to what surrounds them.
+"""
+
+from backwave_django.checks.databases import check_databases, check_server
+from backwave_django.checks.dials import check_dials, check_paths, check_queues
+
+__all__ = ["check_databases", "check_dials", "check_paths", "check_queues", "check_server"]

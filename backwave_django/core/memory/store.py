@@ -1,0 +1,213 @@
+"""The class that speaks the contract; each verb lives in the module that is named after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backwave_django.core.contract import StoreSettings
+from backwave_django.core.memory import claims, intake, registry, reports, schedules, sweeps
+from backwave_django.core.memory.operators import Desk
+from backwave_django.core.memory.rows import LimitRow
+from backwave_django.core.memory.schedules import ScheduleDesk
+from backwave_django.core.memory.snapshots import snapshot
+from backwave_django.core.memory.tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from backwave_django.core.contract import (
+        ActionAnswer,
+        Actor,
+        ClaimAnswer,
+        ClaimRequest,
+        ReportAnswer,
+        ScheduleAnswer,
+        SweepAnswer,
+    )
+    from backwave_django.core.jobs import Enqueued, NewJob
+    from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
+    from backwave_django.core.memory.rows import Snapshot
+    from backwave_django.core.outcomes import Outcome
+    from backwave_django.core.schedule_answers import (
+        DeclareMode,
+        DeclareRow,
+        MintAnswer,
+        SchedulesAnswer,
+    )
+    from backwave_django.core.schedules import Decision, ScheduleSpec
+
+
+class MemoryStore:
+    """``Store`` over dictionaries, for one thread. The clauses are in the contract.
+
+    ``clock`` stands for the database's clock and ``ids`` draws the ids of leases and of minted
+    jobs. ``tables`` is open to tests that need a state which no verb leads to.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], datetime],
+        ids: Callable[[], UUID],
+        settings: StoreSettings | None = None,
+    ) -> None:
+        self.tables = Tables(clock=clock, ids=ids, settings=settings or StoreSettings())
+
+    def snapshot(self) -> Snapshot:
+        """Return the whole visible state, comparable with that of another store."""
+        return snapshot(self.tables)
+
+    def hold(self, row_id: UUID) -> None:
+        """Behave as if another transaction held the row of this job or lease."""
+        self.tables.held.add(row_id)
+
+    def release(self, row_id: UUID) -> None:
+        """Let go of a row that ``hold`` named."""
+        self.tables.held.discard(row_id)
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        """See ``Store.enqueue``."""
+        return intake.enqueue(self.tables, jobs)
+
+    def claim(self, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
+        """See ``Store.claim``."""
+        return claims.claim(self.tables, request, now=now)
+
+    def report(self, outcomes: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
+        """See ``Store.report``."""
+        return reports.report(self.tables, outcomes, now=now)
+
+    def turn(
+        self, outcomes: Sequence[Outcome], request: ClaimRequest, *, now: datetime
+    ) -> tuple[ReportAnswer, ClaimAnswer]:
+        """See ``Store.turn``. Nothing can come between the two here."""
+        return self.report(outcomes, now=now), self.claim(request, now=now)
+
+    def register(self, pump: PumpInfo, *, now: datetime) -> datetime:
+        """See ``Store.register``."""
+        return registry.register(self.tables, pump, now=now)
+
+    def retire(self, *, pump_id: UUID, problem: str, now: datetime) -> None:
+        """See ``Store.retire``."""
+        registry.retire(self.tables, pump_id=pump_id, problem=problem, now=now)
+
+    def heartbeat(self, beat: Beat, *, now: datetime) -> BeatAnswer:
+        """See ``Store.heartbeat``."""
+        return registry.heartbeat(self.tables, beat, now=now)
+
+    def recover(self, *, pump_id: UUID, held: Sequence[UUID], now: datetime) -> SweepAnswer:
+        """See ``Store.recover``."""
+        return sweeps.recover(self.tables, pump_id=pump_id, held=held, now=now)
+
+    def dispose(self, *, pumps: Sequence[UUID], now: datetime) -> SweepAnswer:
+        """See ``Store.dispose``."""
+        return sweeps.dispose(self.tables, pumps=pumps, now=now)
+
+    def expire_leases(self, *, limit: int, now: datetime) -> SweepAnswer:
+        """See ``Store.expire_leases``."""
+        return sweeps.expire_leases(self.tables, limit=limit, now=now)
+
+    def settle(self, *, limit: int, now: datetime) -> SweepAnswer:
+        """See ``Store.settle``."""
+        return sweeps.settle_queue(self.tables, limit=limit, now=now)
+
+    def purge(self, *, limit: int, now: datetime) -> SweepAnswer:
+        """See ``Store.purge``."""
+        return sweeps.purge(self.tables, limit=limit, now=now)
+
+    def cancel(
+        self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
+    ) -> tuple[ActionAnswer, ...]:
+        """See ``Store.cancel``."""
+        return self._desk(actor, now).cancel(job_ids)
+
+    def requeue(
+        self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
+    ) -> tuple[ActionAnswer, ...]:
+        """See ``Store.requeue``."""
+        return self._desk(actor, now).requeue(job_ids)
+
+    def run_now(
+        self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
+    ) -> tuple[ActionAnswer, ...]:
+        """See ``Store.run_now``."""
+        return self._desk(actor, now).run_now(job_ids)
+
+    def pause(self, queue: str, *, until: datetime | None, actor: Actor, now: datetime) -> None:
+        """See ``Store.pause``."""
+        self._desk(actor, now).pause(queue, until=until)
+
+    def resume(self, queue: str, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.resume``."""
+        self._desk(actor, now).resume(queue)
+
+    def set_queue_limit(
+        self, queue: str, limit: int | None, *, actor: Actor, now: datetime
+    ) -> None:
+        """See ``Store.set_queue_limit``."""
+        self._desk(actor, now).set_queue_limit(queue, limit)
+
+    def set_limit(self, key: str, limit: int | None, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.set_limit``."""
+        self._desk(actor, now).set_limit(key, limit)
+
+    def declare_limits(self, limits: Sequence[tuple[str, int]]) -> None:
+        """See ``Store.declare_limits``."""
+        for key, limit in limits:
+            known = self.tables.limits.get(key)
+            if known is None or known.source == "code":
+                self.tables.limits[key] = LimitRow(limit, "code")
+
+    def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:
+        """See ``Store.request_drain``."""
+        return self._desk(actor, now).request_drain(pump_id)
+
+    def load_schedules(self, *, after: str, limit: int) -> SchedulesAnswer:
+        """See ``Store.load_schedules``."""
+        return schedules.load_schedules(self.tables, after=after, limit=limit)
+
+    def mint(self, decisions: Sequence[Decision], *, now: datetime) -> MintAnswer:
+        """See ``Store.mint``."""
+        return schedules.mint(self.tables, decisions, now=now)
+
+    def declare_schedules(
+        self,
+        specs: Sequence[ScheduleSpec],
+        *,
+        owner: str,
+        release: int | None,
+        mode: DeclareMode,
+        now: datetime,
+    ) -> tuple[DeclareRow, ...]:
+        """See ``Store.declare_schedules``."""
+        return schedules.declare_schedules(
+            self.tables, specs, owner=owner, release=release, mode=mode, now=now
+        )
+
+    def save_schedule(self, spec: ScheduleSpec, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """See ``Store.save_schedule``."""
+        return self._schedules(actor, now).save(spec)
+
+    def delete_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """See ``Store.delete_schedule``."""
+        return self._schedules(actor, now).delete(name)
+
+    def trigger_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """See ``Store.trigger_schedule``."""
+        return self._schedules(actor, now).trigger(name)
+
+    def pause_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """See ``Store.pause_schedule``."""
+        return self._schedules(actor, now).pause(name)
+
+    def resume_schedule(self, name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+        """See ``Store.resume_schedule``."""
+        return self._schedules(actor, now).resume(name)
+
+    def _schedules(self, actor: Actor, now: datetime) -> ScheduleDesk:
+        return ScheduleDesk(self.tables, actor=actor, now=now)
+
+    def _desk(self, actor: Actor, now: datetime) -> Desk:
+        return Desk(self.tables, actor=actor, now=now)

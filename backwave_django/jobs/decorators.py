@@ -1,0 +1,130 @@
+"""``@backwave.job``: the decorator, and what it checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
+
+from backwave_django.core.errors import InvalidDeclaration, InvalidOption
+from backwave_django.core.retries import Retry
+from backwave_django.jobs.job_type import Declaration, JobType
+from backwave_django.jobs.limits import Limit
+from backwave_django.jobs.names import check_queue, check_wire_name
+from backwave_django.jobs.options import check_priority
+from backwave_django.jobs.registry import registry
+from backwave_django.jobs.tags import checked_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from backwave_django.jobs.tags import TagValue
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Runnable(Protocol[P, R_co]):
+    """An instance of a job class."""
+
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run the body."""
+        ...
+
+
+class JobDecorator(Protocol):
+    """``@backwave.job(...)``, waiting for its body."""
+
+    @overload
+    def __call__(self, body: type[Runnable[P, R]], /) -> JobType[P, R]: ...
+    @overload
+    def __call__(self, body: Callable[P, R], /) -> JobType[P, R]: ...
+
+
+@overload
+def job(body: type[Runnable[P, R]], /) -> JobType[P, R]: ...
+@overload
+def job(body: Callable[P, R], /) -> JobType[P, R]: ...
+@overload
+def job(
+    wire_name: str | None = None,
+    /,
+    *,
+    queue: str = "default",
+    priority: int = 0,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    limit: Limit | None = None,
+    aliases: Sequence[str] = (),
+    tags: Mapping[str, TagValue] | None = None,
+    version: int | None = None,
+) -> JobDecorator: ...
+def job(subject: Any = None, /, **options: Any) -> Any:
+    """Declare a job type: a function, an async function, or a class with ``run``.
+
+    Bare, or with no name, its wire name is the app's label and the function's name.
+    ``retry`` replaces the worker group's policy; ``timeout`` is how long an attempt may take;
+    ``limit`` caps how many run at once; ``aliases`` are wire names that jobs may still be stored
+    under; ``tags`` go on every job; ``version`` is that of the payload, from 1. Raises
+    ``InvalidDeclaration``, ``InvalidOption`` or ``DuplicateWireName``.
+    """
+    if subject is None or isinstance(subject, str):
+        declaration = _checked(subject, **options)
+        return lambda body: _declare(body, declaration)
+    if options:
+        raise InvalidDeclaration("options need the form @backwave.job(name, option=...)")
+    return _declare(subject, Declaration())
+
+
+def _declare(body: Any, declaration: Declaration) -> JobType[Any, Any]:
+    declared: JobType[Any, Any] = JobType(body, declaration)
+    registry.add(declared)
+    return declared
+
+
+def _checked(
+    wire_name: str | None,
+    *,
+    queue: str = "default",
+    priority: int = 0,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    limit: Limit | None = None,
+    aliases: Sequence[str] = (),
+    tags: Mapping[str, TagValue] | None = None,
+    version: int | None = None,
+) -> Declaration:
+    if retry is not None and not isinstance(retry, Retry):
+        raise InvalidOption("retry", retry, "write backwave.Retry(max_attempts=...)")
+    if limit is not None and not isinstance(limit, Limit):
+        raise InvalidOption("limit", limit, "write backwave.Limit(key, number)")
+    return Declaration(
+        wire_name=None if wire_name is None else check_wire_name(wire_name),
+        aliases=_aliases(aliases),
+        queue=check_queue(queue),
+        priority=check_priority(priority),
+        retry=retry,
+        timeout=_timeout(timeout),
+        limit=limit,
+        tags=checked_tags(tags or {}),
+        version=_version(version),
+    )
+
+
+def _aliases(aliases: object) -> tuple[str, ...]:
+    if isinstance(aliases, list | tuple):
+        return tuple(check_wire_name(alias) for alias in aliases)
+    raise InvalidOption("aliases", aliases, 'write a tuple of wire names, ("orders.charge_card",)')
+
+
+def _timeout(timeout: object) -> timedelta | None:
+    if timeout is None or (isinstance(timeout, timedelta) and timeout > timedelta(0)):
+        return timeout
+    raise InvalidOption("timeout", timeout, "write a timedelta above zero")
+
+
+def _version(version: object) -> int | None:
+    if version is None or (type(version) is int and 1 <= version < 2**31):
+        return version
+    raise InvalidOption("version", version, "write a whole number of 1 or more")

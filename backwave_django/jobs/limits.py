@@ -1,0 +1,53 @@
+"""Concurrency limits as job types declare them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from backwave_django.core.bounds import MAX_LIMIT_KEY_CHARS
+from backwave_django.core.errors import InvalidOption
+from backwave_django.jobs.names import check_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most ``number`` jobs under ``key`` are leased at once, in the whole cluster.
+
+    ``key`` is a text, or a callable that gets the arguments of each enqueue and returns the key,
+    or ``None`` for a job without a limit. Job types that share a key share its number. An
+    operator's number for a key goes before the declared one.
+    """
+
+    key: str | Callable[..., str | None]
+    number: int
+
+    def __post_init__(self) -> None:
+        if not callable(self.key):
+            check_key("limit", self.key, cap=MAX_LIMIT_KEY_CHARS)
+        if type(self.number) is not int or self.number < 1:
+            raise InvalidOption("limit", self.number, "write a whole number of 1 or more")
+
+    def key_of(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str | None:
+        """Return the key for one call. Raises ``InvalidOption`` when a callable returns none."""
+        if not callable(self.key):
+            return self.key
+        key = self.key(*args, **kwargs)
+        if key is not None:
+            check_key("limit", key, cap=MAX_LIMIT_KEY_CHARS)
+        return key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitTable:
+    """The declared numbers: of keys, and by wire name of job types whose keys are computed."""
+
+    by_key: Mapping[str, int] = field(default_factory=dict)
+    by_type: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, *, key: str, wire_name: str) -> int | None:
+        """Return the declared number for a job, or ``None`` when its type declares no limit."""
+        return self.by_key.get(key, self.by_type.get(wire_name))

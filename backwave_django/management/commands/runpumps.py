@@ -1,0 +1,239 @@
+"""``manage.py runpumps``: run the pumps of one or more worker groups until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.utils import Error as DatabaseError
+
+from backwave_django.conf import get_config
+from backwave_django.core.dials import StopRule
+from backwave_django.core.errors import ConfigurationError
+from backwave_django.pumps.children import CHILD_OPTION, follow_parent
+from backwave_django.pumps.clock import SystemClock
+from backwave_django.pumps.nodes import Node
+from backwave_django.pumps.plans import NodePlan, plan_node
+from backwave_django.pumps.processes import Parent
+from backwave_django.pumps.reload import Reloader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from backwave_django.conf import Config
+
+EXIT_CODES: Final = """\
+exit codes:
+  0    drained: every outcome is recorded, or its job released
+  1    wrong usage or configuration, or no database at the start
+  3    all pumps halted, or a child process died five times in a minute
+  4    drained, but bodies were abandoned at SHUTDOWN_TIMEOUT
+  130  ended by a second SIGINT
+  143  ended by a second SIGTERM
+
+The first SIGTERM or SIGINT drains: nothing new begins, what runs may finish within
+SHUTDOWN_TIMEOUT (seconds, 30 by default). Jobs that end badly do not change the exit code.
+"""
+
+IN_A_TEST: Final = (
+    "runpumps cannot work inside a transaction: its pumps have connections of their own and would "
+    "not see this one's jobs. In a test, use TransactionTestCase (pytest: transactional_db), or "
+    "run jobs on the test's own connection with backwave_django.testing.Harness "
+    "(pytest: backwave_harness)."
+)
+
+
+class Command(BaseCommand):
+    """Runs pumps in the foreground."""
+
+    help = "Run the pumps of one or more worker groups until told to stop."
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Keep the line breaks of the table of exit codes."""
+        kwargs.setdefault("epilog", EXIT_CODES)
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        return super().create_parser(prog_name, subcommand, **kwargs)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "--group",
+            action="append",
+            metavar="NAME",
+            help='a worker group of BACKWAVE["GROUPS"]; may be given several times '
+            "(default: the group named default, or the only one)",
+        )
+        parser.add_argument(
+            "--processes",
+            type=_count,
+            default=1,
+            metavar="N",
+            help="how many processes run these groups, each with all pumps (default: 1)",
+        )
+        parser.add_argument(
+            "--queues",
+            metavar="A,B",
+            help="serve only these queues of the chosen groups (default: all of them)",
+        )
+        ends = parser.add_mutually_exclusive_group()
+        ends.add_argument(
+            "--once", action="store_true", help="claim once per pump, finish that, and end"
+        )
+        ends.add_argument(
+            "--drain", action="store_true", help="end once nothing is due and nothing runs"
+        )
+        parser.add_argument(
+            "--max-jobs",
+            type=_count,
+            metavar="N",
+            help="end after N attempts per pump (default: no limit)",
+        )
+        parser.add_argument(
+            "--reload", action="store_true", help="start anew when code changes; for development"
+        )
+        parser.add_argument(
+            "--health-file",
+            type=Path,
+            metavar="PATH",
+            help="touch this file every second while all pumps are well; "
+            "its age in seconds is what a supervisor looks at",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="check everything, say what would run, and end"
+        )
+        parser.add_argument(CHILD_OPTION, type=int, dest="child_of", help=argparse.SUPPRESS)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run; end with one of the exit codes above."""
+        try:
+            config = get_config()
+            plan = _plan(config, options)
+        except ConfigurationError as error:
+            raise CommandError(str(error)) from error
+        _check_database(config)
+        is_child = options["child_of"] is not None
+        if is_child:
+            follow_parent(options["child_of"])
+        else:
+            self._greet(plan, config, options)
+        if options["dry_run"]:
+            return
+        self._end(self._run(plan, config, options, is_child=is_child))
+
+    def _run(
+        self, plan: NodePlan, config: Config, options: dict[str, Any], *, is_child: bool
+    ) -> int:
+        if is_child:
+            return Node(plan, config=config).run()
+        if options["reload"]:
+            self._refuse_in_process("--reload")
+            return Reloader().run()
+        if options["processes"] > 1:
+            self._refuse_in_process("--processes")
+            return Parent(processes=options["processes"], clock=SystemClock()).run()
+        try:
+            return Node(plan, config=config).run()
+        except ConfigurationError as error:
+            raise CommandError(str(error)) from error
+
+    def _greet(self, plan: NodePlan, config: Config, options: dict[str, Any]) -> None:
+        processes = options["processes"]
+        settings = connections[config.database].settings_dict
+        self.stdout.write(
+            f"runpumps, pid {os.getpid()}, {connections[config.database].vendor} "
+            f"database {str(settings['NAME'])!r}, {processes * plan.slots} slots"
+        )
+        for group in plan.groups:
+            pumps = processes * group.pumps
+            self.stdout.write(
+                f"  group {group.name}: {pumps} {'pump' if pumps == 1 else 'pumps'} of "
+                f"{group.pool_size} slots, queues {_queues(group.queues, group.weights)}"
+            )
+        self.stdout.flush()
+
+    def _refuse_in_process(self, option: str) -> None:
+        if not getattr(self, "_called_from_command_line", False):
+            raise CommandError(f"{option} starts the command line anew: call it from a shell.")
+
+    def _end(self, code: int) -> None:
+        """End with ``code``, and do not wait for what bodies left behind."""
+        if getattr(self, "_called_from_command_line", False) and _left_behind():
+            self.stdout.flush()
+            self.stderr.flush()
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # A thread of a body that never ends, or a pool with a stuck task, would keep the
+            # interpreter from ending; all that had to be written is written.
+            os._exit(code)
+        if code:
+            raise SystemExit(code)
+
+
+def _plan(config: Config, options: dict[str, Any]) -> NodePlan:
+    queues = options["queues"]
+    return plan_node(
+        config,
+        groups=options["group"] or _default_group(config),
+        queues=None if queues is None else [name for name in queues.split(",") if name],
+        stop=StopRule(
+            when_idle=options["drain"], once=options["once"], max_jobs=options["max_jobs"]
+        ),
+        health_file=options["health_file"],
+    )
+
+
+def _default_group(config: Config) -> Sequence[str]:
+    if "default" in config.groups or len(config.groups) != 1:
+        return ["default"]
+    return list(config.groups)
+
+
+def _check_database(config: Config) -> None:
+    """Refuse to start without a database that has our tables. Leaves no connection open."""
+    connection = connections[config.database]
+    if connection.in_atomic_block:
+        raise CommandError(IN_A_TEST)
+    try:
+        loader = MigrationLoader(connection)
+    except DatabaseError as error:
+        reason = " ".join(str(error).split())
+        raise CommandError(
+            f"The database {config.database!r} ({connection.vendor}) cannot be used: {reason}"
+        ) from error
+    missing = [
+        name
+        for app, name in loader.disk_migrations
+        if app == "backwave" and (app, name) not in (loader.applied_migrations or {})
+    ]
+    if missing:
+        raise CommandError(
+            f"The database {config.database!r} lacks {', '.join(sorted(missing))} of backwave: "
+            "run manage.py migrate"
+        )
+
+
+def _left_behind() -> bool:
+    """Whether other threads are alive that the interpreter would wait for, or trip over."""
+    return any(thread is not threading.current_thread() for thread in threading.enumerate())
+
+
+def _queues(queues: Sequence[str], weights: Any) -> str:
+    if weights is None:
+        return ", ".join(queues)
+    return ", ".join(f"{queue} x {weights[queue]}" for queue in queues)
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+    return number

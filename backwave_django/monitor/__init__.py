@@ -1,0 +1,54 @@
+"""What is going on: counts, timelines, and why a job does not run. Reads only.
+
+Nothing here looks at more rows than it shows: counts stop at ``CAP``, lists have a limit, and no
+statement walks the history. Ages of heartbeats and leases are measured by the database's clock,
+``database_clock``, because the nodes' clocks differ.
+"""
+
+from backwave_django.monitor.alerts import Alert, alerts
+from backwave_django.monitor.causes import cause_label, outcome_label
+from backwave_django.monitor.clock import database_clock, moment, span
+from backwave_django.monitor.counts import CAP, Capped, LaneCounts, job_counts, lane_counts
+from backwave_django.monitor.details import Attempt, JobDetail, Relative, read_job
+from backwave_django.monitor.doctor import examine
+from backwave_django.monitor.pumps import Pulse, PumpView, pump_of, pump_views
+from backwave_django.monitor.queues import (
+    QueueView,
+    known_queues,
+    known_wire_names,
+    queue_view,
+    queue_views,
+)
+from backwave_django.monitor.why import Reason, paused_text, why
+
+__all__ = [
+    "CAP",
+    "Alert",
+    "Attempt",
+    "Capped",
+    "JobDetail",
+    "LaneCounts",
+    "Pulse",
+    "PumpView",
+    "QueueView",
+    "Reason",
+    "Relative",
+    "alerts",
+    "cause_label",
+    "database_clock",
+    "examine",
+    "job_counts",
+    "known_queues",
+    "known_wire_names",
+    "lane_counts",
+    "moment",
+    "outcome_label",
+    "paused_text",
+    "pump_of",
+    "pump_views",
+    "queue_view",
+    "queue_views",
+    "read_job",
+    "span",
+    "why",
+]

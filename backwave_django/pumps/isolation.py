@@ -1,0 +1,91 @@
+"""Database connections of attempts: nothing of one attempt reaches the next.
+
+Django's connections belong to threads. A worker thread gives its own back after every attempt,
+whatever the body did to them.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+logger = logging.getLogger("backwave.job")
+
+
+def close_connections() -> None:
+    """Close what this thread has open, and forget it: the next use starts from the settings.
+
+    A transaction that was left open is rolled back. Raises nothing.
+    """
+    for connection in connections.all(initialized_only=True):
+        _drop(connection)
+
+
+def keep_healthy_connections() -> None:
+    """Close what this thread has open unless it is as good as new. Raises nothing."""
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and _is_clean(connection):
+            connection.queries_log.clear()
+        else:
+            _drop(connection)
+
+
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    try:
+        if connection.connection is not None and getattr(connection, "pool", None):
+            _reset_pooled(connection)
+        connection.close()
+    except Exception:  # a broken connection breaks here; it is let go all the same
+        logger.debug("a connection to %r did not close", connection.alias, exc_info=True)
+    finally:
+        # The wrapper goes too: it may still believe in a transaction that the body left open.
+        del connections[connection.alias]
+
+
+def _is_clean(connection: BaseDatabaseWrapper) -> bool:
+    if connection.in_atomic_block or connection.errors_occurred:
+        return False
+    try:
+        if _in_transaction(connection.connection) or not connection.get_autocommit():
+            return False
+        if connection.settings_dict["CONN_MAX_AGE"] == 0:
+            connection.close_at = None  # zero is for requests: here it would keep nothing
+        connection.close_if_unusable_or_obsolete()
+    except Exception:  # whatever is wrong with it, it is not clean
+        return False
+    return connection.connection is not None
+
+
+def _in_transaction(raw: Any) -> bool:
+    """Whether the driver's connection is inside a transaction that Django may not know of."""
+    if hasattr(raw, "in_transaction"):
+        return bool(raw.in_transaction)
+    status = getattr(getattr(raw, "info", None), "transaction_status", 0)
+    return bool(status)
+
+
+def _reset_pooled(connection: BaseDatabaseWrapper) -> None:
+    """Undo a session's settings before its connection goes back to Django's pool.
+
+    What the pool set at the start is set again; a connection that does not obey is closed, and
+    the pool replaces it.
+    """
+    raw = connection.connection
+    try:
+        raw.rollback()
+        raw.autocommit = True
+        raw.execute("RESET SESSION AUTHORIZATION; RESET ALL; UNLISTEN *")
+        raw.execute("SELECT pg_advisory_unlock_all()")
+        configure = getattr(connection, "_configure_connection", None)
+        if configure is not None:
+            configure(raw)
+    except Exception:
+        with suppress(Exception):
+            raw.close()
+        raise

@@ -1,0 +1,146 @@
+"""The connections on which hints arrive from other processes."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import selectors
+import socket
+import sqlite3
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from django.db import connections
+from django.db.utils import load_backend
+
+from backwave_django.store.hints import CHANNEL, Hint, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psycopg
+
+logger = logging.getLogger("backwave.pump")
+
+FIRST_BACKOFF_SECONDS: Final = 0.5
+MOST_BACKOFF_SECONDS: Final = 10.0
+WATCH_SECONDS: Final = 0.05
+#: How long a silent connection is trusted before the server is asked whether it is still there.
+SILENCE_SECONDS: Final = 60.0
+
+
+class PostgresListener:
+    """One LISTEN connection: never in a transaction, never pooled, never shared with jobs."""
+
+    def __init__(self, *, using: str, direct_url: str | None = None) -> None:
+        self._using = using
+        self._direct_url = direct_url
+        self._closed = threading.Event()
+        # Writing to one end wakes the thread that waits for the database and for the other.
+        self._waking, self._wake = socket.socketpair()
+
+    def close(self) -> None:
+        """Let ``run`` return at once."""
+        self._closed.set()
+        with suppress(OSError):  # it has returned before
+            self._wake.send(b".")
+
+    def run(self, tell: Callable[[Hint], None]) -> None:
+        """Listen until closed; connect anew, ever more patiently, when the connection is lost.
+
+        Whatever was said meanwhile is lost: after a reconnection everybody looks once.
+        """
+        import psycopg  # noqa: PLC0415 - only PostgreSQL needs it
+
+        backoff, lost = FIRST_BACKOFF_SECONDS, False
+        try:
+            while not self._closed.is_set():
+                try:
+                    with self._connected() as connection:
+                        if lost:
+                            logger.info("listening for hints again")
+                            tell(Hint(None))
+                        backoff, lost = FIRST_BACKOFF_SECONDS, False
+                        self._listen(connection, tell)
+                except psycopg.Error as error:
+                    if not lost:
+                        logger.warning("the connection for hints is lost: %s", error)
+                    lost = True
+                    self._closed.wait(backoff)
+                    backoff = min(backoff * 2, MOST_BACKOFF_SECONDS)
+        finally:
+            self._waking.close()
+            self._wake.close()
+
+    def _listen(self, connection: psycopg.Connection[Any], tell: Callable[[Hint], None]) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            selector.register(self._waking, selectors.EVENT_READ)
+            while not self._closed.is_set():
+                if not selector.select(SILENCE_SECONDS):
+                    connection.execute("SELECT 1")
+                for notice in connection.notifies(timeout=0):
+                    tell(decode(notice.payload))
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        import psycopg  # noqa: PLC0415 - only PostgreSQL needs it
+
+        if self._direct_url is not None:
+            connection = psycopg.connect(self._direct_url, autocommit=True)
+        else:
+            connection = psycopg.connect(**_parameters(self._using), autocommit=True)
+        connection.execute(f'LISTEN "{CHANNEL}"')
+        return connection
+
+
+class FileWatch:
+    """Looks whether another connection has written to a SQLite file: one number, no lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._closed = threading.Event()
+
+    @classmethod
+    def of(cls, *, using: str) -> Self | None:
+        """Return the watch of a database, or ``None`` when it is not a file."""
+        name = Path(str(connections[using].settings_dict["NAME"]))
+        return cls(name) if name.is_file() else None
+
+    def close(self) -> None:
+        """Let ``run`` return at once."""
+        self._closed.set()
+
+    def run(self, tell: Callable[[Hint], None]) -> None:
+        """Watch until closed."""
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=0)
+        try:
+            seen = _version(connection)
+            while not self._closed.wait(WATCH_SECONDS):
+                version = _version(connection)
+                if version is not None and version != seen:
+                    seen = version
+                    tell(Hint(None))
+        finally:
+            connection.close()
+
+
+def _version(connection: sqlite3.Connection) -> int | None:
+    try:
+        row = connection.execute("PRAGMA data_version").fetchone()
+    except sqlite3.OperationalError:
+        return None  # busy, or being recovered: the next look will tell
+    return int(row[0])
+
+
+def _parameters(using: str) -> dict[str, Any]:
+    """Return what Django would connect with, less what is Django's own and the pool."""
+    settings = copy.deepcopy(connections[using].settings_dict)
+    settings["OPTIONS"].pop("pool", None)
+    wrapper = load_backend(settings["ENGINE"]).DatabaseWrapper(settings, using)
+    parameters: dict[str, Any] = wrapper.get_connection_params()
+    for name in ("context", "cursor_factory", "prepare_threshold"):
+        parameters.pop(name, None)
+    return {**parameters, "application_name": f"backwave:hints:{os.getpid()}"}

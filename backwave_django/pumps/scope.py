@@ -1,0 +1,92 @@
+"""The scope of one attempt: what it gets for itself, closed when it ends.
+
+Python's and Django's context variables (language, time zone, URL configuration) are as a thread
+finds them that has done nothing yet. Database connections are opened at first use. Services live
+in a container of their own and are closed in reverse order. What hides elsewhere in a thread or a
+process (``threading.local``, the environment, the working directory) is shared by all attempts.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextvars import copy_context
+from typing import TYPE_CHECKING, TypeVar
+
+import svcs
+from django.conf import settings
+from django.core.cache import InvalidCacheBackendError, caches, close_caches
+from django.core.cache.backends.base import BaseCache
+
+from backwave_django.pumps.isolation import close_connections, keep_healthy_connections
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+logger = logging.getLogger("backwave.job")
+
+
+class Services:
+    """The container of one attempt, made when it is first asked for."""
+
+    def __init__(self, registry: svcs.Registry) -> None:
+        self._registry = registry
+        self._container: svcs.Container | None = None
+
+    def __call__(self) -> svcs.Container:
+        """Return the container."""
+        if self._container is None:
+            self._container = svcs.Container(self._registry)
+        return self._container
+
+    def close(self) -> None:
+        """Close all that was opened, the last first. A clean-up that raises is logged."""
+        if self._container is None:
+            return
+        try:
+            # Without the body's exception: what follows a factory's yield runs in any case.
+            self._container.close()
+        except BaseException:
+            logger.exception("a service did not close")
+
+
+class Scopes:
+    """Opens a scope per attempt. Used by all workers of a pump."""
+
+    def __init__(self, *, registry: svcs.Registry, reuse_connections: bool) -> None:
+        self._registry = registry
+        self._give_back = keep_healthy_connections if reuse_connections else close_connections
+        # Most cache backends have nothing to close, and looking takes as long as a small body.
+        self._closes_caches = True
+
+    def warm(self) -> None:
+        """Prepare the calling thread: attempts start from copies of what it has by then.
+
+        Cache clients live in context variables; without this each attempt would build its own.
+        """
+        for alias in settings.CACHES:
+            try:
+                caches[alias]
+            except InvalidCacheBackendError:
+                logger.warning("the cache %r cannot be opened", alias, exc_info=True)
+        self._closes_caches = any(
+            type(client).close is not BaseCache.close
+            for client in caches.all(initialized_only=True)
+        )
+
+    def run(self, call: Callable[[Services], T]) -> T:
+        """Return what ``call`` returns inside a scope of its own, which is closed then.
+
+        ``call`` raises nothing.
+        """
+        return copy_context().run(self._inside, call)
+
+    def _inside(self, call: Callable[[Services], T]) -> T:
+        services = Services(self._registry)
+        try:
+            return call(services)
+        finally:
+            services.close()
+            self._give_back()
+            if self._closes_caches:
+                close_caches()

@@ -1,0 +1,1 @@
+"""What differs between databases, and only that."""

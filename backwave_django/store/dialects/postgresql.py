@@ -1,0 +1,184 @@
+"""A pump's own connection to PostgreSQL."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from django.db import connections
+
+from backwave_django.store.dialects.values import Values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import timedelta
+
+    from backwave_django.store.names import Statement
+
+#: A plan over the whole backlog is never right for the hot statements, and the lease table is
+#: empty at the moment when a plan would be cached.
+PLANNER: Final = {
+    "jit": "off",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "plan_cache_mode": "force_custom_plan",
+}
+_DJANGO_ONLY: Final = ("context", "cursor_factory", "prepare_threshold", "pool")
+_SHORTEST_WAIT_MS: Final = 100
+
+
+class PostgresPump:
+    """A pump's own connection, made with the parameters that Django would use.
+
+    Prepared statements, binary values, and settings for the hot statements. ``pooler`` says that
+    a transaction pooler sits in between: settings are then made in each transaction anew, and
+    nothing is prepared.
+    """
+
+    vendor = "postgresql"
+
+    def __init__(
+        self,
+        using: str,
+        *,
+        application_name: str,
+        lease_duration: timedelta,
+        pooler: bool = False,
+    ) -> None:
+        self.using = using
+        self._application_name = application_name
+        self._patience_ms = max(int(lease_duration.total_seconds() * 1000 / 6), _SHORTEST_WAIT_MS)
+        self._pooler = pooler
+        self._connection: psycopg.Connection[Any] | None = None
+        self._cursor: psycopg.Cursor[Any] | None = None
+        self._inside = False
+        self._after: list[Callable[[], object]] = []
+        self.values = Values()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction around the block."""
+        if self._inside:
+            yield
+            return
+        cursor = self._open()
+        cursor.execute("BEGIN")
+        self._inside = True
+        try:
+            if self._pooler:
+                self._make_settings(cursor, local=True)
+            yield
+            cursor.execute("COMMIT")
+        except BaseException:
+            self._after.clear()
+            with suppress(psycopg.Error):
+                cursor.execute("ROLLBACK")
+            raise
+        finally:
+            self._inside = False
+        self._run_callbacks()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A savepoint in the transaction."""
+        self._open().execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self._open().execute("ROLLBACK TO SAVEPOINT part")
+            raise
+        self._open().execute("RELEASE SAVEPOINT part")
+
+    def relax(self) -> None:
+        """Undo the planner's settings until the transaction ends."""
+        cursor = self._open()
+        for name in PLANNER:
+            # Written in, because SET takes no parameters; these are our own words.
+            cursor.execute(f"SET LOCAL {name} TO DEFAULT")
+
+    def fetch(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
+        """Run one statement and return its rows."""
+        cursor = self._cursor or self._open()
+        return cursor.execute(statement.on("postgresql"), parameters).fetchall()
+
+    def execute(self, statement: Statement, parameters: Mapping[str, object]) -> int:
+        """Run one statement and return how many rows it changed."""
+        cursor = self._cursor or self._open()
+        return cursor.execute(statement.on("postgresql"), parameters).rowcount
+
+    def execute_many(
+        self, statement: Statement, parameters: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Run one statement for each of ``parameters``."""
+        if parameters:
+            self._open().executemany(statement.on("postgresql"), parameters)
+
+    def on_commit(self, callback: Callable[[], object]) -> None:
+        """Call ``callback`` after the transaction, or now if there is none."""
+        self._after.append(callback)
+        if not self._inside:
+            self._run_callbacks()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.drop()
+
+    def drop(self) -> None:
+        """Close the connection; the next statement opens a new one."""
+        connection, self._connection, self._cursor = self._connection, None, None
+        self._inside = False
+        self._after.clear()
+        if connection is not None:
+            with suppress(psycopg.Error, OSError):
+                connection.close()
+
+    def _run_callbacks(self) -> None:
+        callbacks, self._after = self._after, []
+        for callback in callbacks:
+            callback()
+
+    def _open(self) -> psycopg.Cursor[Any]:
+        if self._cursor is None:
+            self._connection = connection = self._connected()
+            cursor = connection.cursor(binary=True)
+            if not self._pooler:
+                self._make_settings(cursor, local=False)
+            self._cursor = cursor
+        return self._cursor
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        wrapper = connections.create_connection(self.using)
+        parameters = wrapper.get_connection_params()
+        for name in _DJANGO_ONLY:
+            parameters.pop(name, None)
+        seconds = max(self._patience_ms // 1000, 1)
+        parameters.update(
+            autocommit=True,
+            application_name=self._application_name,
+            connect_timeout=max(seconds, 2),  # libpq knows no shorter one
+            keepalives=1,
+            keepalives_idle=seconds,
+            keepalives_interval=max(seconds // 3, 1),
+            keepalives_count=3,
+            tcp_user_timeout=self._patience_ms,
+            prepare_threshold=None if self._pooler else 0,
+        )
+        connection: psycopg.Connection[Any] = psycopg.connect(**parameters)
+        connection.prepared_max = 400
+        return connection
+
+    def _make_settings(self, cursor: psycopg.Cursor[Any], *, local: bool) -> None:
+        settings = {
+            **PLANNER,
+            "TimeZone": "UTC",
+            "lock_timeout": f"{self._patience_ms}ms",
+            "statement_timeout": f"{self._patience_ms}ms",
+            "idle_in_transaction_session_timeout": f"{self._patience_ms}ms",
+        }
+        role = connections[self.using].settings_dict["OPTIONS"].get("assume_role")
+        if role:
+            settings["role"] = role
+        calls = ", ".join(["set_config(%s, %s, %s)"] * len(settings))
+        values = [part for name, value in settings.items() for part in (name, value, local)]
+        cursor.execute(f"SELECT {calls}", values)

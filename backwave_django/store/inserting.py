@@ -1,0 +1,166 @@
+"""Inserting job rows: one, many in one statement, or those whose keys may be taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from backwave_django.core.bounds import ENQUEUE_CHUNK
+from backwave_django.store.names import Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from backwave_django.core.jobs import NewJob
+    from backwave_django.store.room import Room
+
+_COLUMNS: Final = """
+INSERT INTO {job} (id, wire_name, queue, state, priority, due_at, deadline, run, spent, payload,
+  payload_version, tags, limit_key, pending_parents, schedule, scheduled_for, workflow, trace,
+  created_at)
+"""
+_ONE: Final = Statement(
+    _COLUMNS
+    + """
+VALUES (%(id)s, %(wire_name)s, %(queue)s, 'scheduled', %(priority)s,
+  COALESCE({instant:due_at}, {instant:clock}, {now}), {instant:deadline}, 0, 0, %(payload)s,
+  %(payload_version)s, {json:tags}, %(limit_key)s, 0, %(schedule)s, {instant:scheduled_for},
+  %(workflow)s, %(trace)s, COALESCE({instant:clock}, {now}))
+"""
+)
+_MANY: Final = Statement(
+    _COLUMNS
+    + """
+SELECT n.id, n.wire_name, n.queue, 'scheduled', n.priority,
+  COALESCE(n.due_at, %(clock)s::timestamptz, statement_timestamp()), n.deadline, 0, 0, n.payload,
+  n.payload_version, n.tags::jsonb, n.limit_key, 0, n.schedule, n.scheduled_for, n.workflow,
+  n.trace, COALESCE(%(clock)s::timestamptz, statement_timestamp())
+FROM unnest(%(id)s::uuid[], %(wire_name)s::text[], %(queue)s::text[], %(priority)s::smallint[],
+  %(due_at)s::timestamptz[], %(deadline)s::timestamptz[], %(payload)s::text[],
+  %(payload_version)s::int[], %(tags)s::text[], %(limit_key)s::text[], %(schedule)s::text[],
+  %(scheduled_for)s::timestamptz[], %(workflow)s::uuid[], %(trace)s::text[])
+  AS n(id, wire_name, queue, priority, due_at, deadline, payload, payload_version, tags,
+    limit_key, schedule, scheduled_for, workflow, trace)
+"""
+)
+_KEYED: Final = Statement(
+    """
+INSERT INTO {job} (id, wire_name, queue, state, priority, due_at, deadline, run, spent, payload,
+  payload_version, tags, limit_key, pending_parents, schedule, scheduled_for, workflow, trace,
+  created_at, unique_key, unique_live, cause, terminal_at)
+SELECT n.id, n.wire_name, n.queue, n.state, n.priority,
+  COALESCE(n.due_at, %(clock)s::timestamptz, statement_timestamp()), n.deadline, 0, 0, n.payload,
+  n.payload_version, n.tags::jsonb, n.limit_key, 0, n.schedule, n.scheduled_for, n.workflow,
+  n.trace, COALESCE(%(clock)s::timestamptz, statement_timestamp()), n.unique_key,
+  CASE WHEN n.state = 'cancelled' THEN NULL ELSE n.unique_key END,
+  CASE WHEN n.state = 'cancelled' THEN 'superseded' END,
+  CASE WHEN n.state = 'cancelled' THEN COALESCE(%(clock)s::timestamptz, statement_timestamp()) END
+FROM unnest(%(id)s::uuid[], %(wire_name)s::text[], %(queue)s::text[], %(priority)s::smallint[],
+  %(due_at)s::timestamptz[], %(deadline)s::timestamptz[], %(payload)s::text[],
+  %(payload_version)s::int[], %(tags)s::text[], %(limit_key)s::text[], %(schedule)s::text[],
+  %(scheduled_for)s::timestamptz[], %(workflow)s::uuid[], %(trace)s::text[],
+  %(unique_key)s::text[], %(state)s::text[]) WITH ORDINALITY
+  AS n(id, wire_name, queue, priority, due_at, deadline, payload, payload_version, tags,
+    limit_key, schedule, scheduled_for, workflow, trace, unique_key, state, ord)
+ORDER BY n.unique_key NULLS FIRST, n.ord
+ON CONFLICT (unique_live) DO NOTHING RETURNING id
+"""
+)
+_KEYED_ONE: Final = Statement(
+    """
+INSERT INTO {job} (id, wire_name, queue, state, priority, due_at, deadline, run, spent, payload,
+  payload_version, tags, limit_key, pending_parents, schedule, scheduled_for, workflow, trace,
+  created_at, unique_key, unique_live, cause, terminal_at)
+VALUES (%(id)s, %(wire_name)s, %(queue)s, %(state)s, %(priority)s,
+  COALESCE(%(due_at)s, %(clock)s), %(deadline)s, 0, 0, %(payload)s, %(payload_version)s, %(tags)s,
+  %(limit_key)s, 0, %(schedule)s, %(scheduled_for)s, %(workflow)s, %(trace)s, %(clock)s,
+  %(unique_key)s, CASE WHEN %(state)s = 'cancelled' THEN NULL ELSE %(unique_key)s END,
+  CASE WHEN %(state)s = 'cancelled' THEN 'superseded' END,
+  CASE WHEN %(state)s = 'cancelled' THEN %(clock)s END)
+"""
+)
+
+
+def insert_plain(room: Room, jobs: Sequence[NewJob]) -> None:
+    """Insert jobs without keys and parents: one statement for up to a thousand of them."""
+    executor = room.executor
+    clock = _clock(room)
+    if len(jobs) == 1:
+        executor.execute(_ONE, _values(jobs[0], clock))
+    elif executor.vendor == "sqlite":
+        with executor.transaction():
+            executor.execute_many(_ONE, [_values(job, clock) for job in jobs])
+    else:
+        for start in range(0, len(jobs), ENQUEUE_CHUNK):
+            chunk = jobs[start : start + ENQUEUE_CHUNK]
+            executor.execute(_MANY, _arrays(chunk, clock))
+
+
+def _clock(room: Room) -> datetime | None:
+    """SQLite's own clock is written as Django writes instants; PostgreSQL puts in its own."""
+    if room.executor.vendor == "sqlite" or room.fixed_clock is not None:
+        return room.clock()
+    return None
+
+
+def _values(job: NewJob, clock: datetime | None) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "wire_name": job.wire_name,
+        "queue": job.queue,
+        "priority": -job.priority,
+        "due_at": job.due_at,
+        "deadline": job.deadline,
+        "payload": job.payload,
+        "payload_version": job.payload_version,
+        "tags": job.tags,
+        "limit_key": job.limit_key,
+        "schedule": job.schedule,
+        "scheduled_for": job.scheduled_for,
+        "workflow": job.workflow,
+        "trace": job.trace,
+        "clock": clock,
+    }
+
+
+def _arrays(jobs: Sequence[NewJob], clock: datetime | None) -> dict[str, Any]:
+    rows = [_values(job, clock) for job in jobs]
+    arrays: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    arrays["clock"] = clock
+    return arrays
+
+
+def insert_related(
+    room: Room, jobs: Sequence[NewJob], *, superseded: Collection[UUID], clock: datetime
+) -> set[UUID]:
+    """Insert jobs of which some have keys; return those whose keys were free.
+
+    Those with parents begin as awaiting, ``superseded`` ones as cancelled. The order is that of
+    the keys, so that two transactions never wait for each other.
+    """
+    rows = [
+        {
+            **_values(job, clock),
+            "unique_key": job.unique_key,
+            "state": _first_state(job, superseded),
+        }
+        for job in sorted(jobs, key=lambda job: job.unique_key or "")
+    ]
+    if room.executor.vendor == "sqlite":
+        # The write lock is ours since before the keys were looked up.
+        room.executor.execute_many(_KEYED_ONE, rows)
+        return {job.id for job in jobs}
+    won: set[UUID] = set()
+    for start in range(0, len(rows), ENQUEUE_CHUNK):
+        chunk = rows[start : start + ENQUEUE_CHUNK]
+        arrays: dict[str, Any] = {name: [row[name] for row in chunk] for name in chunk[0]}
+        arrays["clock"] = clock
+        won.update(row[0] for row in room.executor.fetch(_KEYED, arrays))
+    return won
+
+
+def _first_state(job: NewJob, superseded: Collection[UUID]) -> str:
+    if job.id in superseded:
+        return "cancelled"
+    return "awaiting" if job.parents else "scheduled"

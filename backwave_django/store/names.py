@@ -1,0 +1,133 @@
+"""The names of tables, and SQL texts in which they stand as ``{job}``, ``{lease}``, ...
+
+A statement is written once. Where databases differ in a word, it says ``{skip_locked:alias}``,
+``{lock:alias}`` or ``{any:parameter}``, and each database gets its own text. Values are always
+parameters; only validated whole numbers are written into a text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from backwave_django.core.outcomes import SPENDING
+from backwave_django.core.states import TERMINAL
+from backwave_django.models import (
+    Dependency,
+    Job,
+    Lease,
+    Limit,
+    OperatorAction,
+    Outcome,
+    Pump,
+    Queue,
+    Schedule,
+    SettleQueue,
+    Workflow,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.db import models
+
+_MODELS: Final[dict[str, type[models.Model]]] = {
+    "job": Job,
+    "lease": Lease,
+    "outcome": Outcome,
+    "edge": Dependency,
+    "settle": SettleQueue,
+    "workflow": Workflow,
+    "pump": Pump,
+    "queue": Queue,
+    "cap": Limit,
+    "action": OperatorAction,
+    "schedule": Schedule,
+}
+
+
+class _Fragment:
+    """A word that differs between databases; the part after the colon is its argument."""
+
+    def __init__(self, template: str) -> None:
+        self._template = template
+
+    def __format__(self, argument: str) -> str:
+        return self._template.replace("?", argument)
+
+
+_TABLES: Final[dict[str, object]] = {
+    word: f'"{model._meta.db_table}"'  # noqa: SLF001 - the documented way to a table's name
+    for word, model in _MODELS.items()
+}
+
+
+def _listed(words: Iterable[str]) -> str:
+    return "(" + ", ".join(f"'{word}'" for word in sorted(words)) + ")"
+
+
+_SETS: Final[dict[str, object]] = {"terminal": _listed(TERMINAL), "spending": _listed(SPENDING)}
+_WORDS: Final[dict[str, dict[str, object]]] = {
+    "postgresql": {
+        "skip_locked": _Fragment("FOR UPDATE OF ? SKIP LOCKED"),
+        "skip_locked_no_key": _Fragment("FOR NO KEY UPDATE OF ? SKIP LOCKED"),
+        "lock": _Fragment("FOR UPDATE OF ?"),
+        "any": _Fragment("= ANY(%(?)s)"),
+        "instant": _Fragment("%(?)s::timestamptz"),
+        "now": "statement_timestamp()",
+        "true": "true",
+        "false": "false",
+        "json": _Fragment("%(?)s::jsonb"),
+        "uuid": _Fragment("%(?)s::uuid"),
+        "greater": "GREATEST",
+        "lesser": "LEAST",
+        "bytewise": _Fragment('? COLLATE "C"'),
+    },
+    "sqlite": {
+        "skip_locked": _Fragment(""),
+        "skip_locked_no_key": _Fragment(""),
+        "lock": _Fragment(""),
+        "any": _Fragment("IN (SELECT value FROM json_each(%(?)s))"),
+        "instant": _Fragment("%(?)s"),
+        "now": "NULL",
+        "true": "1",
+        "false": "0",
+        "json": _Fragment("%(?)s"),
+        "uuid": _Fragment("%(?)s"),
+        "greater": "MAX",
+        "lesser": "MIN",
+        "bytewise": _Fragment("?"),
+    },
+}
+
+
+class _Named(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return f":{name}"
+
+
+class Statement:
+    """One SQL text, as each database wants to read it. Parameters are named: ``%(name)s``."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, text: str) -> None:
+        self._texts = {
+            vendor: text.format_map({**_TABLES, **_SETS, **words})
+            for vendor, words in _WORDS.items()
+        }
+        self._texts["sqlite3"] = self._texts["sqlite"] % _Named()
+
+    def on(self, reader: str) -> str:
+        """Return the text for ``postgresql``, ``sqlite`` (through Django) or plain ``sqlite3``."""
+        return self._texts[reader]
+
+
+def table(word: str) -> str:
+    """Return the quoted name of a table."""
+    return str(_TABLES[word])
+
+
+def columns(word: str) -> tuple[str, ...]:
+    """Return the names of a table's columns, in the order of its model's fields."""
+    fields = _MODELS[word]._meta.concrete_fields  # noqa: SLF001 - the documented way to columns
+    return tuple(field.column for field in fields if field.column is not None)

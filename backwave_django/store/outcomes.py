@@ -1,0 +1,113 @@
+"""Reports: outcomes apply under the fence of their lease, each at most once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from backwave_django.core.contract import ReportAnswer
+from backwave_django.core.outcomes import Failure, Outcome, OutcomeKind, Reported, Verdict
+from backwave_django.core.states import Cause, JobState
+from backwave_django.store.applied import ANY_LEASE, Fence
+from backwave_django.store.applying_postgresql import apply_in_one_statement
+from backwave_django.store.applying_sqlite import apply_one_by_one
+from backwave_django.store.faults import is_refused_data
+from backwave_django.store.settling import settle_dependents
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from backwave_django.store.applied import Applied
+    from backwave_django.store.room import Room
+
+_REFUSED: Final = "backwave_django.RefusedByDatabase"
+
+
+def report(room: Room, outcomes: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
+    """Apply each outcome whose lease still exists; see ``Store.report``."""
+    rows, clock = apply(room, outcomes, fence=ANY_LEASE, now=now)
+    return ReportAnswer(rows=tuple(rows), clock=clock)
+
+
+def apply(
+    room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
+) -> tuple[list[Reported], datetime]:
+    """Apply outcomes in one transaction; rows refused as data are isolated in further ones."""
+    first = {outcome.lease_id: outcome for outcome in reversed(outcomes)}
+    if len(first) == len(outcomes):
+        return _apply_or_split(room, outcomes, fence=fence, now=now)
+    # A lease that is reported twice ends once: what comes second is stale.
+    kept = [outcome for outcome in outcomes if first[outcome.lease_id] is outcome]
+    rows, clock = _apply_or_split(room, kept, fence=fence, now=now)
+    answers = iter(rows)
+    return [
+        next(answers)
+        if first[outcome.lease_id] is outcome
+        else Reported(outcome.lease_id, Verdict.STALE)
+        for outcome in outcomes
+    ], clock
+
+
+def _apply_or_split(
+    room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
+) -> tuple[list[Reported], datetime]:
+    if not outcomes:
+        return [], room.clock()
+    try:
+        with room.executor.transaction():
+            return _apply_and_settle(room, outcomes, fence=fence, now=now)
+    except Exception as error:
+        if not is_refused_data(error):
+            raise
+        problem = " ".join(str(error).split())
+    if len(outcomes) == 1:
+        return _apply_refused(room, outcomes[0], problem, fence=fence, now=now)
+    middle = len(outcomes) // 2
+    left, _ = _apply_or_split(room, outcomes[:middle], fence=fence, now=now)
+    right, clock = _apply_or_split(room, outcomes[middle:], fence=fence, now=now)
+    return [*left, *right], clock
+
+
+def _apply_and_settle(
+    room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
+) -> tuple[list[Reported], datetime]:
+    steps = {"postgresql": apply_in_one_statement, "sqlite": apply_one_by_one}
+    answers, clock = steps[room.executor.vendor](room, outcomes, fence=fence, now=now)
+    settle_ended(room, answers, now=now)
+    return [answer.reported for answer in answers], clock
+
+
+def settle_ended(room: Room, answers: Sequence[Applied], *, now: datetime) -> None:
+    """Let go of what waits for the jobs that ended here."""
+    parents: list[UUID] = [answer.job_id for answer in answers if answer.gates]
+    if parents:
+        settle_dependents(room, parents, now=now)
+
+
+def _apply_refused(
+    room: Room, outcome: Outcome, problem: str, *, fence: Fence, now: datetime
+) -> tuple[list[Reported], datetime]:
+    """Apply what is left of an outcome when the database refuses a value in it."""
+    if outcome.state is JobState.SUCCEEDED:
+        milder = outcome._replace(
+            kind=OutcomeKind.OUTPUT_REFUSED,
+            state=JobState.DEAD_LETTERED,
+            cause=Cause.OUTPUT,
+            output=None,
+            failure=Failure(_REFUSED, _clean(problem)),
+        )
+    else:
+        milder = outcome
+    bare = milder._replace(tags=None, log=None, failure=_clean_failure(milder.failure))
+    with room.executor.transaction():
+        return _apply_and_settle(room, [bare], fence=fence, now=now)
+
+
+def _clean_failure(failure: Failure | None) -> Failure | None:
+    return None if failure is None else Failure(*map(_clean, failure))
+
+
+def _clean(text: str) -> str:
+    """Return ``text`` without what no database keeps: NUL, and halves of surrogate pairs."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

@@ -1,0 +1,53 @@
+"""What every verb of the store works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from backwave_django.store.lanes import LaneMemory
+from backwave_django.store.names import Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from uuid import UUID
+
+    from backwave_django.core.contract import StoreSettings
+    from backwave_django.store.executor import Executor
+
+_CLOCK = {
+    "postgresql": Statement("SELECT clock_timestamp()"),
+    # Milliseconds are all that SQLite 3.35 tells; it cuts, so nothing is due in the future.
+    "sqlite": Statement("SELECT strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')"),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Room:
+    """One executor and the numbers and factories that its verbs need.
+
+    ``fixed_clock`` replaces the database's clock; ``exact`` turns off everything that may pass
+    over a due job for a moment.
+    """
+
+    executor: Executor
+    settings: StoreSettings
+    new_id: Callable[[], UUID]
+    fixed_clock: Callable[[], datetime] | None = None
+    exact: bool = False
+    hints: bool = True
+    lanes: LaneMemory = field(default_factory=LaneMemory)
+
+    def clock(self) -> datetime:
+        """Return the database's clock."""
+        if self.fixed_clock is not None:
+            return self.fixed_clock()
+        rows = self.executor.fetch(_CLOCK[self.executor.vendor], {})
+        return self.executor.values.instant(rows[0][0])
+
+    def told(self, value: object) -> datetime:
+        """Return the clock that came with an answer of the database."""
+        if self.fixed_clock is not None:
+            return self.fixed_clock()
+        return self.executor.values.instant(value)

@@ -1,0 +1,264 @@
+"""Leasing rows: the one statement for plain lanes, and the steps that work everywhere."""
+
+from __future__ import annotations
+
+import json
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from backwave_django.core.jobs import LeasedJob
+from backwave_django.store.names import Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from backwave_django.core.contract import ClaimRequest
+    from backwave_django.core.retries import RetryTable
+    from backwave_django.store.lanes import Lane
+    from backwave_django.store.room import Room
+
+#: Sizes of a claim; each has a statement text of its own, so there are few above the common ones.
+_EXACT_UP_TO: Final = 32
+_STEP: Final = 8
+
+_LEASING: Final = """
+named AS MATERIALIZED (SELECT pick.id, pick.ord, gen_random_uuid() AS lease_id FROM pick),
+claimed AS (
+  UPDATE {job} j SET state = 'leased', run = j.run + 1,
+    max_attempts = split_part(COALESCE(%(own)s::jsonb ->> j.wire_name, %(retry)s), ';', 1)::int
+  FROM named WHERE j.id = named.id
+  RETURNING named.lease_id, j.id, j.wire_name, j.queue, j.run, j.spent, j.payload,
+    j.payload_version, j.tags::text AS tags, j.due_at, j.deadline, j.limit_key,
+    j.unroutable_since, j.schedule, j.scheduled_for, j.workflow, j.trace,
+    COALESCE(%(own)s::jsonb ->> j.wire_name, %(retry)s) AS retry, j.priority, named.ord),
+leased AS (
+  INSERT INTO {lease} (id, job_id, queue, limit_key, pump_id, run, acquired_at, expires_at,
+    cancel_requested, retry)
+  SELECT c.lease_id, c.id, c.queue, c.limit_key, %(pump)s, c.run, %(now)s, %(expires)s, false,
+    c.retry FROM claimed c)
+SELECT lease_id, id, wire_name, queue, run, spent, payload, payload_version, tags, due_at,
+  deadline, limit_key, unroutable_since, schedule, scheduled_for, workflow, trace, retry,
+  %(expires)s::timestamptz, priority
+FROM claimed ORDER BY ord, due_at, id
+"""
+_PLAIN: Final = """
+WITH lane AS MATERIALIZED (
+  SELECT l.queue, l.priority, l.floor_due, l.floor_id, l.ord
+  FROM unnest(%(queues)s::text[], %(priorities)s::smallint[], %(floors)s::timestamptz[],
+    %(floor_ids)s::uuid[]) WITH ORDINALITY AS l(queue, priority, floor_due, floor_id, ord)
+  LEFT JOIN {{queue}} q ON q.name = l.queue
+  WHERE q.name IS NULL OR (q."limit" IS NULL AND (NOT q.paused OR q.paused_until <= %(now)s))
+  ORDER BY l.ord),
+pick AS MATERIALIZED (
+  SELECT j.id, lane.ord FROM lane CROSS JOIN LATERAL (
+    SELECT b.id FROM {{job}} b
+    WHERE b.state = 'scheduled' AND b.limit_key IS NULL AND b.queue = lane.queue
+      AND b.priority = lane.priority AND b.due_at <= %(now)s
+      AND (b.due_at, b.id) >= (lane.floor_due, lane.floor_id)
+      AND (b.deadline IS NULL OR b.deadline > %(now)s)
+    ORDER BY b.due_at, b.id LIMIT {limit} FOR UPDATE SKIP LOCKED) j LIMIT {limit}),
+"""
+
+
+@cache
+def plain_statement(limit: int) -> Statement:
+    """Return the statement that leases at most ``limit`` jobs of plain lanes."""
+    return Statement(_PLAIN.format(limit=limit) + _LEASING)
+
+
+def rounded(limit: int) -> int:
+    """Return the claim size to use: ``limit``, or a little less when it is large."""
+    return limit if limit <= _EXACT_UP_TO else limit - limit % _STEP
+
+
+@lru_cache(maxsize=64)
+def _retries_as_json(own: tuple[tuple[str, str], ...]) -> str:
+    return json.dumps(dict(own))
+
+
+def retry_parameters(table: RetryTable) -> dict[str, str]:
+    """Return the policies of a claim: the default, and those of single types as one JSON text."""
+    own = tuple((name, policy.encode()) for name, policy in table.own.items())
+    return {"retry": table.default.encode(), "own": _retries_as_json(own)}
+
+
+def plain_parameters(
+    room: Room, request: ClaimRequest, lanes: Sequence[Lane], *, now: datetime
+) -> dict[str, Any]:
+    """Return the parameters of ``plain_statement``."""
+    floors = [room.lanes.floor(lane) for lane in lanes]
+    return {
+        "queues": [lane.queue for lane in lanes],
+        "priorities": [lane.priority for lane in lanes],
+        "floors": [due for due, _ in floors],
+        "floor_ids": [job_id for _, job_id in floors],
+        "now": now,
+        "expires": now + request.lease_duration,
+        "pump": request.pump_id,
+        **retry_parameters(request.retries),
+    }
+
+
+def take_plain(
+    room: Room, request: ClaimRequest, lanes: Sequence[Lane], limit: int, *, now: datetime
+) -> list[LeasedJob]:
+    """Lease at most ``limit`` due jobs of ``lanes`` in one statement, without any cap."""
+    size = limit if room.exact else rounded(limit)
+    with room.executor.transaction():
+        rows = room.executor.fetch(
+            plain_statement(size), plain_parameters(room, request, lanes, now=now)
+        )
+    return taken(room, rows)
+
+
+def taken(room: Room, rows: Sequence[tuple[Any, ...]]) -> list[LeasedJob]:
+    """Build the jobs of claimed rows, and raise the floors of their lanes."""
+    # The last row of each lane is kept: rows come in the order of their lanes.
+    for queue, priority, due_at, job_id in {
+        (row[3], row[19]): (row[3], row[19], row[9], row[1]) for row in rows
+    }.values():
+        room.lanes.raise_floor(queue, priority, due_at=due_at, job_id=job_id)
+    return [LeasedJob._make(row[:19]) for row in rows]
+
+
+_CANDIDATES: Final = """
+SELECT j.id FROM {{job}} j WHERE j.state = 'scheduled' AND {lane} AND j.queue = %(queue)s
+  AND j.priority = %(priority)s AND j.due_at <= %(now)s
+  AND (j.deadline IS NULL OR j.deadline > %(now)s)
+ORDER BY j.due_at, j.id LIMIT {limit} {{skip_locked:j}}
+"""
+_LANES: Final = {
+    True: "j.limit_key IS NOT NULL AND j.limit_key = %(key)s",
+    False: "j.limit_key IS NULL",
+}
+
+
+@cache
+def _candidates(*, keyed: bool, limit: int) -> Statement:
+    return Statement(_CANDIDATES.format(lane=_LANES[keyed], limit=limit))
+
+
+def candidates(room: Room, lane: Lane, limit: int, *, now: datetime) -> list[Any]:
+    """Lock at most ``limit`` due jobs of one lane; return their ids as the database writes them."""
+    parameters = {"queue": lane.queue, "priority": lane.priority, "key": lane.key, "now": now}
+    statement = _candidates(keyed=lane.key is not None, limit=limit)
+    return [row[0] for row in room.executor.fetch(statement, parameters)]
+
+
+_GIVEN_ROWS: Final = """
+WITH pick AS MATERIALIZED (
+  SELECT p.id, p.ord FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS p(id, ord)),
+"""
+_GIVEN: Final = Statement(_GIVEN_ROWS + _LEASING)
+
+
+def lease_rows(
+    room: Room, request: ClaimRequest, ids: Sequence[Any], *, now: datetime
+) -> list[LeasedJob]:
+    """Lease jobs that this transaction has locked, in the order of ``ids``."""
+    if not ids:
+        return []
+    if room.executor.vendor == "postgresql":
+        parameters = {
+            "ids": list(ids),
+            "now": now,
+            "expires": now + request.lease_duration,
+            "pump": request.pump_id,
+            **retry_parameters(request.retries),
+        }
+        rows = room.executor.fetch(_GIVEN, parameters)
+        return [LeasedJob._make(row[:19]) for row in rows]
+    return _lease_one_by_one(room, request, ids, now=now)
+
+
+_READ: Final = Statement(
+    """
+SELECT id, wire_name, queue, run, spent, payload, payload_version, tags, due_at, deadline,
+  limit_key, unroutable_since, schedule, scheduled_for, workflow, trace
+FROM {job} WHERE id {any:ids}
+"""
+)
+_MARK: Final = Statement(
+    "UPDATE {job} SET state = 'leased', run = run + 1, max_attempts = %(most)s WHERE id = %(id)s"
+)
+_LEASE: Final = Statement(
+    """
+INSERT INTO {lease} (id, job_id, queue, limit_key, pump_id, run, acquired_at, expires_at,
+  cancel_requested, retry)
+VALUES (%(lease)s, %(id)s, %(queue)s, %(key)s, %(pump)s, %(run)s, %(now)s, %(expires)s,
+  %(cancel)s, %(retry)s)
+"""
+)
+
+
+def _lease_one_by_one(
+    room: Room, request: ClaimRequest, ids: Sequence[Any], *, now: datetime
+) -> list[LeasedJob]:
+    values = room.executor.values
+    rows = {row[0]: row for row in room.executor.fetch(_READ, {"ids": list(ids)})}
+    expires_at = now + request.lease_duration
+    jobs = [
+        _leased(room, rows[job_id], room.new_id(), request.retries, expires_at=expires_at)
+        for job_id in ids
+    ]
+    written: dict[datetime | UUID, Any] = {
+        each: values.bound({"": each})[""] for each in (now, expires_at, request.pump_id)
+    }
+    room.executor.execute_many(
+        _MARK,
+        [
+            {"id": rows[i][0], "most": int(j.retry.partition(";")[0])}
+            for i, j in zip(ids, jobs, strict=True)
+        ],
+    )
+    room.executor.execute_many(
+        _LEASE,
+        [
+            {
+                "lease": job.lease_id.hex,
+                "id": job_id,
+                "queue": job.queue,
+                "key": job.limit_key,
+                "pump": written[request.pump_id],
+                "run": job.run,
+                "now": written[now],
+                "expires": written[expires_at],
+                "cancel": 0,
+                "retry": job.retry,
+            }
+            for job_id, job in zip(ids, jobs, strict=True)
+        ],
+    )
+    return jobs
+
+
+def _leased(
+    room: Room, row: tuple[Any, ...], lease_id: UUID, retries: RetryTable, *, expires_at: datetime
+) -> LeasedJob:
+    uuid, instant = room.executor.values.uuid_or_none, room.executor.values.instant_or_none
+    due_at, job_id = instant(row[8]), uuid(row[0])
+    assert due_at is not None
+    assert job_id is not None
+    return LeasedJob(
+        lease_id,
+        job_id,
+        row[1],
+        row[2],
+        row[3] + 1,
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        due_at,
+        instant(row[9]),
+        row[10],
+        instant(row[11]),
+        row[12],
+        instant(row[13]),
+        uuid(row[14]),
+        row[15],
+        retries.of(row[1]).encode(),
+        expires_at,
+    )

@@ -1,0 +1,1 @@
+"""Measure the job system, and its peers, as a user runs them."""

@@ -1,0 +1,1 @@
+"""Orders come in; each one wants a receipt, a charge and an invoice."""

@@ -1,0 +1,1 @@
+"""Everything that checks backwave_django; `python -m tests` runs all of it on both databases."""

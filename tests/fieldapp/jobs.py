@@ -1,0 +1,101 @@
+"""What field cases run."""
+
+import os
+import signal
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import backwave_django as backwave
+from tests.fieldapp import ledger
+
+QUICK = backwave.Retry(max_attempts=5, initial=timedelta(0), maximum=timedelta(0), jitter=0)
+ONCE = backwave.Retry(max_attempts=1)
+#: Bodies that never end hang on this: nobody sets it.
+_NEVER = threading.Event()
+
+
+@backwave.job("field.noop")
+def noop(ctx: backwave.JobContext = backwave.context()) -> None:
+    """Leave one line, and nothing else."""
+    ledger.write(ctx, "start")
+
+
+@backwave.job("field.sleep", retry=QUICK)
+def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:
+    """Ignore all signals for a while."""
+    ledger.write(ctx, "start")
+    _NEVER.wait(seconds)
+    ledger.write(ctx, "finish")
+    return os.getpid()
+
+
+@backwave.job("field.until", retry=QUICK)
+def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:
+    """Run until there is a file, whatever is asked meanwhile."""
+    ledger.write(ctx, "start")
+    while not Path(path).exists():
+        _NEVER.wait(0.02)
+    ledger.write(ctx, "finish")
+    return os.getpid()
+
+
+@backwave.job("field.stubborn", retry=QUICK)
+def stubborn(ctx: backwave.JobContext = backwave.context()) -> None:
+    """Hear that the pump stops, and go on for ever all the same; the second attempt is wiser."""
+    ledger.write(ctx, "start")
+    if ctx.attempt == 1:
+        while not ctx.stopping:
+            _NEVER.wait(0.02)
+        ledger.write(ctx, "asked")
+        _NEVER.wait()
+    ledger.write(ctx, "finish")
+
+
+@backwave.job("field.fail", retry=ONCE)
+def fail() -> None:
+    """Fail for good."""
+    raise ValueError("as it should")
+
+
+@backwave.job("field.child_signals", retry=ONCE)
+def child_signals() -> dict[str, object]:
+    """Look at the signals that a child process of a body inherits."""
+    child = subprocess.Popen(["sleep", "60"])  # noqa: S607 - found on PATH
+    child.terminate()
+    code = child.wait(5)
+    status = Path("/proc/self/status").read_text()
+    asked = subprocess.run(
+        ["grep", "SigBlk", "/proc/self/status"],  # noqa: S607 - found on PATH
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return {"code": code, "blocked": asked.stdout.split()[1], "own": "SigBlk" in status}
+
+
+@backwave.job("field.leave_behind", retry=ONCE)
+def leave_behind(ctx: backwave.JobContext = backwave.context()) -> None:
+    """Return, and leave a thread and a pool that never end."""
+    threading.Thread(target=_NEVER.wait, daemon=False).start()
+    ThreadPoolExecutor(1).submit(_NEVER.wait)
+    ledger.write(ctx, "finish")
+
+
+@backwave.job("field.kill_process", retry=QUICK)
+def kill_process(ctx: backwave.JobContext = backwave.context()) -> None:
+    """Take the whole process down on the first attempt."""
+    ledger.write(ctx, "start")
+    if ctx.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    ledger.write(ctx, "finish")
+
+
+if os.environ.get("FIELD_RELEASE") == "2":
+
+    @backwave.job("field.next_release")
+    def next_release(ctx: backwave.JobContext = backwave.context()) -> None:
+        """Known to the processes of the next release only."""
+        ledger.write(ctx, "start")

@@ -1,0 +1,1 @@
+"""The shop that the demo, these tests and the benchmark run on."""

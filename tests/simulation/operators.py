@@ -1,0 +1,57 @@
+"""Operators: they cancel, requeue, pause and limit while everything runs."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from backwave_django.core import events as e
+from backwave_django.core.contract import Actor
+from tests.simulation.plans import Action
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+ACTOR = Actor(name="operator", source="code")
+
+
+class Operators:
+    """The actions of a plan. While the store is down there is nothing to be done."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def begin(self) -> None:
+        for action in self._world.plan.actions:
+            self._world.after(action.at, lambda action=action: self._act(action))
+
+    def _act(self, action: Action) -> None:
+        world = self._world
+        if world.weather.is_down(world.time):
+            return
+        world.watch.perform(
+            action.kind, self._call(action), now=world.database_clock(), request=action
+        )
+        world.reached(f"operator: {action.kind}")
+        if action.kind == "cancel":
+            for node in world.nodes:
+                world.work.send_hint(node, e.CancelHinted())
+
+    def _call(self, action: Action) -> Callable[[], Any]:
+        store, now = self._world.store, self._world.database_clock()
+        match action.kind:
+            case "cancel" | "requeue" | "run now":
+                job_id = self._world.work.ids[int(action.target)]
+                verb = getattr(store, action.kind.replace(" ", "_"))
+                return lambda: verb([job_id], actor=ACTOR, now=now)
+            case "pause":
+                until = now + timedelta(seconds=action.value or 1.0)
+                return lambda: store.pause(action.target, until=until, actor=ACTOR, now=now)
+            case "queue limit":
+                limit = int(action.value or 1)
+                return lambda: store.set_queue_limit(action.target, limit, actor=ACTOR, now=now)
+            case "key limit":
+                limit = int(action.value or 1)
+                return lambda: store.set_limit(action.target, limit, actor=ACTOR, now=now)
+            case _:
+                pump_id = self._world.nodes[int(action.target)].pump_id
+                return lambda: store.request_drain(pump_id, actor=ACTOR, now=now)

@@ -1,0 +1,201 @@
+"""Plans drawn from a seed: one number decides the cluster, the work and what goes wrong."""
+
+from random import Random  # noqa: TID251 - seeded here, and nowhere else in a run
+
+from tests.simulation.plans import Action, Behaviour, Fault, Group, JobPlan, NodePlan, Plan
+
+WIRE_NAMES = ("once", "twice", "hasty", "rare", "unknown")
+QUEUES = ("a", "b", "c")
+KEYS = ("k1", "k2")
+COMMANDS = (
+    "Claim",
+    "Report",
+    "Turn",
+    "Release",
+    "Heartbeat",
+    "Recover",
+    "ExpireLeases",
+    "Settle",
+    "Dispose",
+)
+#: Everything that may go wrong; a run draws which of these it has, and how much of each.
+FAULT_KINDS = (
+    "crash",
+    "isolate",
+    "suspend",
+    "round trip",
+    "outage",
+    "hints",
+    "clock",
+    "database clock",
+    "slow body",
+    "hold",
+    "leave",
+)
+
+
+def draw(seed: int, *, level: str | None = None) -> Plan:
+    """Return the plan of a seed."""
+    rng = Random(seed)  # noqa: S311 - a simulation, not a secret
+    level = level or rng.choice(("none", "healing", "healing", "healing", "permanent"))
+    ends = rng.uniform(20, 70)
+    lease = rng.choice((6.0, 12.0, 30.0))
+    groups = _groups(rng)
+    nodes = [
+        NodePlan(
+            group=rng.choice(groups).name if number else groups[0].name,
+            start=rng.choice((0.0, 0.0, rng.uniform(0, ends / 2))),
+            tells_of_the_dead=rng.random() < 0.4,
+        )
+        for number in range(max(len(groups), rng.randint(1, 4)))
+    ]
+    # Every group has a node, else its queues have nobody.
+    for number, group in enumerate(groups):
+        nodes[number] = NodePlan(group=group.name, tells_of_the_dead=nodes[number].tells_of_the_dead)
+    jobs = _jobs(rng, ends=ends)
+    plan = Plan(
+        seed=seed,
+        level=level,
+        lease=lease,
+        heartbeat=lease / rng.choice((2.5, 3.0, 4.0)),
+        grace=rng.choice((5.0, 20.0)),
+        ends=ends,
+        groups=groups,
+        nodes=nodes,
+        jobs=jobs,
+        actions=_actions(rng, jobs=jobs, nodes=len(nodes), ends=ends),
+    )
+    faults = [] if level == "none" else _faults(rng, plan)
+    return Plan(**{**vars(plan), "faults": faults})
+
+
+def _groups(rng: Random) -> list[Group]:
+    served = rng.choice(([["a", "b", "c"]], [["a", "b"], ["c", "a"]], [["b", "c"], ["a"]]))
+    groups = []
+    for number, queues in enumerate(served):
+        weighted = len(queues) > 1 and rng.random() < 0.5
+        knows = [name for name in WIRE_NAMES if name != "unknown" and rng.random() < 0.93]
+        poll = rng.choice((0.5, 1.0, 2.0))
+        groups.append(
+            Group(
+                name=f"g{number}",
+                queues=queues,
+                weights={name: rng.randint(1, 5) for name in queues} if weighted else None,
+                pool_size=rng.randint(1, 4),
+                batch=rng.randint(1, 4),
+                outcome_batch=rng.randint(1, 4),
+                poll=poll,
+                most_poll=rng.choice((None, poll * 8)),
+                maintenance=rng.choice((1.0, 2.0, 5.0)),
+                shutdown=rng.choice((1.0, 4.0, 10.0)),
+                knows=knows,
+            )
+        )
+    return groups
+
+
+def _jobs(rng: Random, *, ends: float) -> list[JobPlan]:
+    jobs: list[JobPlan] = []
+    batches = rng.randint(1, 9)
+    linked, keyed = rng.random() < 0.5, rng.random() < 0.4
+    for batch in range(batches):
+        at = rng.choice((0.0, rng.uniform(0, ends * 0.6)))
+        for _ in range(rng.randint(1, 5)):
+            jobs.append(_job(rng, jobs, at=at, batch=batch, linked=linked, keyed=keyed))
+    jobs.sort(key=lambda job: job.at) if not linked else None
+    return jobs
+
+
+def _job(
+    rng: Random, before: list[JobPlan], *, at: float, batch: int, linked: bool, keyed: bool
+) -> JobPlan:
+    parents: list[tuple[int, str]] = []
+    if linked and before and rng.random() < 0.6:
+        known = [n for n, job in enumerate(before) if job.at < at or job.batch == batch]
+        # The chain is as likely as the fan: a cascade must be able to grow long.
+        picks = known[-1:] if rng.random() < 0.5 else rng.sample(known, min(len(known), 2))
+        parents = [(n, rng.choice(("on_success", "on_success", "on_any"))) for n in picks]
+    return JobPlan(
+        at=at,
+        batch=batch,
+        queue=rng.choice(QUEUES),
+        wire_name=rng.choices(WIRE_NAMES, weights=(3, 6, 2, 2, 1))[0],
+        priority=rng.choice((0, 0, 0, -10, 10)),
+        delay=rng.choice((None, None, None, rng.uniform(0, 20))),
+        deadline=rng.choice((None, None, None, None, rng.uniform(0, 30))),
+        limit_key=rng.choice((None, None, *KEYS)),
+        unique_key=rng.choice((None, *KEYS)) if keyed else None,
+        if_duplicate=rng.choice(("allow_after_failure", "reject", "allow", "replace")),
+        parents=parents,
+        bodies=[_body(rng) for _ in range(rng.choice((0, 0, 1, 1, 2, 3)))],
+    )
+
+
+def _body(rng: Random) -> Behaviour:
+    kind = rng.choices(
+        (
+            "return",
+            "raise",
+            "give up",
+            "snooze",
+            "cancel",
+            "refuse",
+            "arguments",
+            "retry after",
+            "undecodable",
+        ),
+        weights=(12, 9, 1, 2, 1, 1, 1, 1, 1),
+    )[0]
+    span = rng.choice((0.01, 0.3, rng.uniform(0.1, 4), rng.uniform(1, 25)))
+    return (kind, round(span, 3), rng.random() < 0.6)
+
+
+def _actions(rng: Random, *, jobs: list[JobPlan], nodes: int, ends: float) -> list[Action]:
+    actions = []
+    for _ in range(rng.choice((0, 0, 1, 2, 4, 8))):
+        at = round(rng.uniform(0, ends), 3)
+        kind = rng.choice(
+            ("cancel", "cancel", "requeue", "run now", "pause", "queue limit", "key limit", "drain")
+        )
+        if kind in {"cancel", "requeue", "run now"}:
+            actions.append(Action(at=at, kind=kind, target=str(rng.randrange(len(jobs)))))
+        elif kind == "drain":
+            actions.append(Action(at=at, kind=kind, target=str(rng.randrange(nodes))))
+        else:
+            names = KEYS if kind == "key limit" else QUEUES
+            value = rng.choice((1.0, 1.0, 2.0)) if "limit" in kind else rng.uniform(1, 20)
+            actions.append(Action(at=at, kind=kind, target=rng.choice(names), value=value))
+    return sorted(actions, key=lambda action: action.at)
+
+
+def _faults(rng: Random, plan: Plan) -> list[Fault]:
+    kinds = [kind for kind in FAULT_KINDS if rng.random() < 0.45]
+    faults: list[Fault] = []
+    for kind in kinds:
+        faults += [_fault(rng, kind, plan) for _ in range(rng.choice((1, 1, 2, 4)))]
+    return sorted(faults, key=lambda fault: fault.at)
+
+
+def _fault(rng: Random, kind: str, plan: Plan) -> Fault:
+    node = rng.randrange(len(plan.nodes))
+    at = round(rng.uniform(0, plan.ends), 3)
+    lasts = round(rng.choice((rng.uniform(0.1, 3), rng.uniform(1, 2.5 * plan.lease))), 3)
+    how = ""
+    if kind == "hints":
+        how = rng.choice(("lost", "doubled", "late"))
+    elif kind in {"clock", "database clock"}:
+        # Never so little that nobody need notice, never so much that the run takes for ever.
+        lasts = rng.choice((-1, 1)) * rng.choice((0.4, 2.0, plan.lease, 4 * plan.lease))
+    elif kind == "suspend":
+        how = rng.choice(("clock goes on", "clock stops"))
+    elif kind == "round trip":
+        how = rng.choice(("before", "after", "late", "slow", "between", "fatal"))
+        return Fault(
+            kind=kind, node=node, what=rng.choice(COMMANDS), nth=rng.randint(0, 8), how=how
+        )
+    elif kind in {"slow body", "hold"}:
+        what = str(rng.randrange(len(plan.jobs)))
+        return Fault(kind=kind, what=what, nth=rng.randint(1, 3), at=at, lasts=lasts)
+    if plan.level == "permanent" and kind in {"crash", "isolate", "outage"} and rng.random() < 0.5:
+        lasts = -1.0  # it never heals
+    return Fault(kind=kind, node=node, at=at, lasts=lasts, how=how)

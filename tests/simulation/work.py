@@ -1,0 +1,107 @@
+"""Clients: they enqueue the jobs of a plan, in batches, and their commits send hints."""
+
+from collections import deque
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from backwave_django.core import events as e
+from backwave_django.core.jobs import EdgeMode, IfDuplicate, NewJob
+from tests.simulation.plans import JobPlan
+
+if TYPE_CHECKING:
+    from tests.simulation.nodes import Node
+    from tests.simulation.world import World
+
+HINT_LATENCY = 0.005
+
+
+class Work:
+    """The jobs of a plan on their way into the store. ``waiting`` batches were not taken yet."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._backlog: deque[list[int]] = deque()
+        self._later = 0
+        jobs = world.plan.jobs
+        self.ids = {number: UUID(int=number + 1) for number in range(len(jobs))}
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._backlog) or self._later > 0
+
+    def begin(self) -> None:
+        batches: dict[tuple[float, int], list[int]] = {}
+        for number, job in enumerate(self._world.plan.jobs):
+            batches.setdefault((job.at, job.batch), []).append(number)
+        for (at, _), numbers in batches.items():
+            self._later += 1
+            self._world.after(at, lambda numbers=numbers: self._commit(numbers))
+
+    def _commit(self, numbers: list[int]) -> None:
+        self._later -= 1
+        self._backlog.append(numbers)
+        self._try()
+
+    def _try(self) -> None:
+        """Enqueue what is waiting, in order; a client whose store is down tries again."""
+        world = self._world
+        if world.weather.is_down(world.time):
+            until = world.weather.down_until(world.time)
+            if until != float("inf"):
+                world.after(until - world.time + 0.01, self._try)
+            return
+        while self._backlog:
+            self._enqueue(self._backlog.popleft())
+
+    def _enqueue(self, numbers: list[int]) -> None:
+        world = self._world
+        jobs = [self._new(number) for number in numbers]
+        answers = world.watch.perform(
+            "enqueue", lambda: world.store.enqueue(jobs), now=world.database_clock(), request=jobs
+        )
+        for number, answer in zip(numbers, answers, strict=True):
+            self.ids[number] = answer.id
+            if not answer.created:
+                world.reached("unique key answered with its holder")
+        for lane in dict.fromkeys((job.queue, job.priority) for job in jobs):
+            self._announce(e.DueHinted(queue=lane[0], priority=lane[1]))
+
+    def _new(self, number: int) -> NewJob:
+        plan, clock = self._world.plan.jobs[number], self._world.database_clock()
+        return NewJob(
+            id=UUID(int=number + 1),
+            wire_name=plan.wire_name,
+            queue=plan.queue,
+            payload="{}",
+            priority=plan.priority,
+            due_at=None if plan.delay is None else clock + timedelta(seconds=plan.delay),
+            deadline=None if plan.deadline is None else clock + timedelta(seconds=plan.deadline),
+            limit_key=plan.limit_key,
+            unique_key=plan.unique_key,
+            if_duplicate=IfDuplicate(plan.if_duplicate),
+            parents=self._parents(plan),
+        )
+
+    def _parents(self, plan: JobPlan) -> tuple[tuple[UUID, EdgeMode], ...]:
+        return tuple((self.ids[number], EdgeMode(mode)) for number, mode in plan.parents)
+
+    # Hints
+
+    def _announce(self, hint: e.Event) -> None:
+        for node in self._world.nodes:
+            self.send_hint(node, hint)
+
+    def send_hint(self, node: "Node", hint: e.Event) -> None:
+        """Send a hint on its way; nobody may need it to arrive."""
+        world = self._world
+        how = world.weather.hint(node.number, world.time)
+        if how == "lost" or world.weather.is_cut_off(node.number, world.time):
+            world.reached("hint lost")
+            return
+        late = how == "late"
+        world.after(3.0 if late else HINT_LATENCY, lambda: node.tell(hint))
+        if how == "doubled":
+            world.after(2 * HINT_LATENCY, lambda: node.tell(hint))
+        if how:
+            world.reached(f"hint {how}")

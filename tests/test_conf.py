@@ -1,0 +1,194 @@
+"""``settings.BACKWAVE``: what it means, and what is said about what cannot work."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import override_settings
+
+from backwave_django import conf
+from backwave_django.core.contract import History
+from backwave_django.core.errors import ConfigurationError
+from backwave_django.core.retries import Retry
+
+SECOND = timedelta(seconds=1)
+
+
+def read(values):
+    return conf.read(values, databases=["default", "jobs"])
+
+
+def read_group(**values):
+    return read({"GROUPS": {"default": values}})
+
+
+def group(**values):
+    config, problems = read_group(**values)
+    assert problems == ()
+    return config.groups["default"]
+
+
+def test_nothing_written_is_one_group_with_the_defaults():
+    config, problems = read({})
+    assert problems == ()
+    assert list(config.groups) == ["default"]
+    default = config.group("default")
+    assert (default.queues, default.weights) == (("default",), None)
+    assert (default.pool_size, default.pumps) == (20, 1)
+    assert (default.max_claim_batch, default.max_outcome_batch) == (32, 32)
+    assert (default.poll_interval, default.max_poll_interval) == (SECOND, None)
+    assert (default.lease_duration, default.heartbeat_interval) == (60 * SECOND, 20 * SECOND)
+    assert default.retry == Retry()
+    assert (default.purge, default.connections) == (True, "fresh")
+    assert (config.database, config.history, config.hints) == ("default", History.DETAIL, True)
+
+
+def test_list_of_queues_is_strict_and_mapping_is_weighted():
+    assert group(QUEUES=["b", "a"]).queues == ("b", "a")
+    weighted = group(QUEUES={"imports": 6, "reports": 1})
+    assert weighted.queues == ("imports", "reports")
+    assert weighted.weights == {"imports": 6, "reports": 1}
+
+
+def test_durations_are_timedeltas_or_seconds():
+    assert group(LEASE_DURATION=90).lease_duration == 90 * SECOND
+    assert group(LEASE_DURATION=timedelta(minutes=2)).heartbeat_interval == 40 * SECOND
+    assert group(POLL_INTERVAL=0.25).poll_interval == SECOND / 4
+
+
+def test_outcome_batch_follows_the_claim_batch():
+    assert group(MAX_CLAIM_BATCH=7).max_outcome_batch == 7
+
+
+def test_group_retry_takes_what_it_does_not_say_from_the_top():
+    config, problems = read(
+        {
+            "RETRY": {"MAX_ATTEMPTS": 3, "JITTER": 0},
+            "GROUPS": {"default": {}, "bulk": {"RETRY": {"MAX_ATTEMPTS": 9}}},
+        }
+    )
+    assert problems == ()
+    assert config.groups["default"].retry == Retry(max_attempts=3, jitter=0)
+    assert config.groups["bulk"].retry == Retry(max_attempts=9, jitter=0)
+
+
+def test_retry_may_be_written_as_one_value():
+    config, problems = read({"RETRY": Retry(max_attempts=2)})
+    assert (problems, config.retry.max_attempts) == ((), 2)
+
+
+def test_retention_of_none_keeps_for_ever():
+    config, problems = read({"RETENTION": {"SUCCEEDED": None, "DEAD_LETTERED": 3600}})
+    assert problems == ()
+    assert config.retention.succeeded is None
+    assert config.retention.dead_lettered == timedelta(hours=1)
+    assert config.retention.cancelled == timedelta(days=7)
+    assert config.store_settings.retention is config.retention
+
+
+def test_config_names_every_served_queue():
+    config, _ = read({"GROUPS": {"a": {"QUEUES": ["x", "y"]}, "b": {"QUEUES": {"z": 1}}}})
+    assert config.queues == {"x", "y", "z"}
+
+
+def test_unknown_group_is_answered_with_the_groups_there_are():
+    config, _ = read({"GROUPS": {"a": {}, "b": {}}})
+    with pytest.raises(ConfigurationError, match=r"no group 'c'.* a, b"):
+        config.group("c")
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "words"),
+    [
+        ([], "E001", "BACKWAVE is []"),
+        ({"GROUP": {}}, "E002", "no setting 'GROUP'"),
+        ({"DATABASE": "queue"}, "E003", 'Write "default" or "jobs"'),
+        ({"GROUPS": {}}, "E004", "at least one group"),
+        ({"GROUPS": []}, "E004", "at least one group"),
+        ({"GROUPS": {7: {}}}, "E004", "Name each group"),
+        ({"GROUPS": {"": {}}}, "E004", "Name each group"),
+        ({"GROUPS": {"a": []}}, "E004", '["a"] is []'),
+        ({"RETRY": {"JITTER": 2}}, "E017", "In JITTER: write a share between 0 and 1"),
+        ({"RETRY": {"INITIAL": 10, "MAXIMUM": 5}}, "E017", "In MAXIMUM: write at least"),
+        ({"RETRY": {"MAX_ATTEMPTS": 0}}, "E017", '["MAX_ATTEMPTS"] is 0'),
+        ({"RETRY": {"MULTIPLIER": "3"}}, "E017", "Write a number"),
+        ({"RETRY": {"ATTEMPTS": 3}}, "E017", "no setting 'ATTEMPTS'"),
+        ({"RETRY": 3}, "E017", "Write a dict"),
+        ({"RETENTION": {"FAILED": 1}}, "E020", "no setting 'FAILED'"),
+        ({"RETENTION": {"EXPIRED": -1}}, "E020", "or None"),
+        ({"SERVICES": 3}, "E021", "dotted path"),
+        ({"MIDDLEWARE": "a.b"}, "E022", "list of dotted paths"),
+        ({"UNROUTABLE_GRACE": -1}, "E023", "timedelta or a number of seconds"),
+        ({"HISTORY": "all"}, "E024", '"off" or "outcomes" or "detail"'),
+        ({"POOLER": "session"}, "E025", '"transaction", or None'),
+        ({"DIRECT_URL": ""}, "E026", "postgres://"),
+        ({"HINTS": 1}, "E027", "True or False"),
+        ({"EXPOSE_SENSITIVE": None}, "E028", "True or False"),
+    ],
+)
+def test_every_wrong_value_is_named_with_what_to_write(values, code, words):
+    _, problems = read(values)
+    (problem,) = problems
+    assert problem.code == code
+    assert words in f"{problem.text} {problem.hint}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("QUEUE", ["a"], "E005"),
+        ("QUEUES", [], "E006"),
+        ("QUEUES", "default", "E006"),
+        ("QUEUES", ["a", "a"], "E006"),
+        ("QUEUES", [""], "E006"),
+        ("QUEUES", ["q" * 101], "E006"),
+        ("QUEUES", {"a": 0}, "E006"),
+        ("QUEUES", {"a": 1.5}, "E006"),
+        ("POOL_SIZE", 0, "E007"),
+        ("POOL_SIZE", True, "E007"),
+        ("PUMPS", 0, "E008"),
+        ("MAX_CLAIM_BATCH", 501, "E009"),
+        ("MAX_OUTCOME_BATCH", 0, "E010"),
+        ("POLL_INTERVAL", 0, "E011"),
+        ("POLL_INTERVAL", float("nan"), "E011"),
+        ("POLL_INTERVAL", "1s", "E011"),
+        ("MAX_POLL_INTERVAL", 0.5, "E012"),
+        ("MAINTENANCE_INTERVAL", timedelta(0), "E013"),
+        ("LEASE_DURATION", 0.5, "E014"),
+        ("LEASE_DURATION", 10**12, "E014"),
+        ("HEARTBEAT_INTERVAL", 60, "E015"),
+        ("SHUTDOWN_TIMEOUT", -1, "E016"),
+        ("RETRY", [], "E017"),
+        ("PURGE", "no", "E018"),
+        ("CONNECTIONS", "pool", "E019"),
+    ],
+)
+def test_every_dial_of_a_group_has_an_id_and_is_named(key, value, code):
+    _, problems = read_group(**{key: value})
+    (problem,) = problems
+    assert problem.code == code
+    assert key in problem.text
+    assert problem.hint.startswith(("Write", "Known"))
+
+
+def test_every_dial_has_an_id_of_its_own():
+    codes = [*conf.TOP_CODES.values(), *conf.GROUP_CODES.values()]
+    shared = {code for code in codes if codes.count(code) > 1}
+    assert shared == {"E017"}, "RETRY stands at the top and in a group"
+
+
+def test_get_config_names_all_that_is_wrong_and_forgets_it_when_it_is_mended():
+    with override_settings(BACKWAVE={"HINTS": 1, "HISTORY": 2}):
+        with pytest.raises(ConfigurationError) as caught:
+            conf.get_config()
+        assert 'BACKWAVE["HINTS"] is 1' in str(caught.value)
+        assert 'BACKWAVE["HISTORY"] is 2' in str(caught.value)
+    assert conf.get_config().hints is True
+    assert conf.problems() == ()
+
+
+def test_config_is_frozen():
+    config = conf.get_config()
+    with pytest.raises(AttributeError):
+        config.hints = False  # type: ignore[misc]  # that it is refused is the point
+    with pytest.raises(TypeError):
+        config.groups["new"] = None  # type: ignore[index]  # that it is refused is the point

@@ -1,0 +1,140 @@
+"""What a type checker makes of the public face. Never run: ``mypy`` reads it.
+
+Each wrong line is refused under the rule it names; one that is accepted is an unused ignore, and
+fails the check as well.
+"""
+
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any, assert_type
+
+import backwave_django as backwave
+
+
+class Gateway:
+    """A service."""
+
+
+class Storage:
+    """Another one."""
+
+
+@backwave.job
+def send_receipt(order_id: int) -> None:
+    """A bare declaration."""
+
+
+@backwave.job(
+    "typing.charge",
+    queue="billing",
+    priority=10,
+    retry=backwave.Retry(max_attempts=5, initial=timedelta(seconds=5)),
+    timeout=timedelta(minutes=2),
+    limit=backwave.Limit("payment-gateway", 5),
+    aliases=("typing.charge_card",),
+    tags={"team": "billing"},
+)
+def charge(
+    order_id: int,
+    *,
+    currency: str = "CHF",
+    ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
+    gateway: Gateway = backwave.service(),  # noqa: B008 - as above
+) -> dict[str, str]:
+    """One with every option."""
+    assert_type(ctx, backwave.JobContext)
+    assert_type(gateway, Gateway)
+    return {"currency": currency}
+
+
+class Report:
+    """A class; its constructor is nobody's business but the container's."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+    def run(self, month: str) -> str:
+        """The body."""
+        return month
+
+
+@backwave.job("typing.push")
+async def push(message_id: int) -> bool:
+    """An async body."""
+    return message_id > 0
+
+
+class Cleaning:
+    """A class without a constructor."""
+
+    async def run(self, days: int = 7) -> int:
+        """An async body in a class."""
+        return days
+
+
+# mypy takes a decorated class for the class itself (other checkers do not): for mypy's eyes, call
+# the decorator.
+build_report = backwave.job("typing.build")(Report)
+sweep = backwave.job(Cleaning)
+
+
+def calls_are_typed_as_the_body_is() -> None:
+    """The decorated name is called like what it decorates."""
+    assert_type(send_receipt(42), None)
+    assert_type(charge(42, currency="EUR"), dict[str, str])
+    assert_type(charge(42, gateway=Gateway()), dict[str, str])
+    assert_type(build_report("2026-11"), str)
+
+    send_receipt("42")  # type: ignore[arg-type]  # refused: not an int
+    charge(42, "EUR")  # type: ignore[call-arg]  # refused: keyword-only
+    build_report(Storage())  # type: ignore[arg-type]  # refused: the constructor's argument
+
+
+def enqueues_are_typed_as_the_body_is() -> None:
+    """Everything that enqueues takes the body's own arguments."""
+    assert_type(send_receipt.enqueue(42), backwave.JobHandle)
+    assert_type(send_receipt.on_commit(order_id=42), backwave.JobHandle)
+    assert_type(charge.options(queue="bulk").enqueue(42, currency="EUR"), backwave.JobHandle)
+    assert_type(build_report.enqueue("2026-11"), backwave.JobHandle)
+    assert_type(push.options(priority=3).options(priority=4).enqueue(1), backwave.JobHandle)
+    assert_type(send_receipt.enqueue_many([(1,), {"order_id": 2}]), list[backwave.JobHandle])
+
+    send_receipt.enqueue("42")  # type: ignore[arg-type]  # refused: not an int
+    send_receipt.enqueue()  # type: ignore[call-arg]  # refused: order_id is missing
+    send_receipt.on_commit(order="x")  # type: ignore[call-arg]  # refused: no such parameter
+    charge.options(priority=1).enqueue("42")  # type: ignore[arg-type]  # refused through options
+    build_report.enqueue(2026)  # type: ignore[arg-type]  # refused: run takes a str
+    push.enqueue(None)  # type: ignore[arg-type]  # refused: not an int
+    sweep.enqueue(days="x")  # type: ignore[arg-type]  # refused: not an int
+    send_receipt.enqueue_many(["1"])  # type: ignore[list-item]  # refused: a call is a tuple
+
+
+def options_are_typed() -> None:
+    """Options have types and names."""
+    parent = send_receipt.enqueue(1)
+    send_receipt.options(
+        delay=timedelta(hours=1),
+        queue="bulk",
+        priority=-5,
+        tags={"tenant": "acme", "size": 3, "vip": True},
+        deadline=timedelta(minutes=30),
+        unique="receipt:42",
+        if_duplicate="allow_after_failure",
+        after=[parent],
+        after_mode="on_any",
+    )
+    send_receipt.options(after=parent)
+
+    send_receipt.options(delay=5)  # type: ignore[arg-type]  # refused: a span is a timedelta
+    send_receipt.options(dely=timedelta(1))  # type: ignore[call-arg]  # refused: no such option
+    backwave.job(queue=3)  # type: ignore[call-overload]  # refused: a queue is a name
+
+
+async def async_enqueues_are_typed() -> None:
+    """The async doors take and give the same."""
+    assert_type(await send_receipt.aenqueue(42), backwave.JobHandle)
+    assert_type(await push.options(queue="bulk").aenqueue(42), backwave.JobHandle)
+    await assert_type(push(42), Coroutine[Any, Any, bool])
+    await assert_type(sweep(days=3), Coroutine[Any, Any, int])
+
+    await send_receipt.aenqueue("42")  # type: ignore[arg-type]  # refused: not an int
