@@ -37,6 +37,8 @@ from backwave_django.jobs.handle import JobHandle
 from backwave_django.jobs.injection import context, service
 from backwave_django.jobs.job_type import JobType
 from backwave_django.jobs.limits import Limit
+from backwave_django.jobs.schedules import add_schedule, schedule
+from backwave_django.jobs.signatures import Signature
 
 __all__ = [
     "ActionAnswer",
@@ -61,6 +63,7 @@ __all__ = [
     "PayloadTooLarge",
     "Retry",
     "RetryAfter",
+    "Signature",
     "Snooze",
     "StoreError",
     "StoreUnavailable",
@@ -70,10 +73,12 @@ __all__ = [
     "UsageError",
     "WaitTimeout",
     "WrongArguments",
+    "add_schedule",
     "aenqueue",
     "context",
     "current",
     "enqueue",
     "job",
+    "schedule",
     "service",
 ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backwave_django.core import bounds
-from backwave_django.core.contract import ActionAnswer, ActionResult, Actor
+from backwave_django.core.contract import ActionAnswer, ActionResult, Actor, ScheduleAnswer
 from backwave_django.core.errors import InvalidOption
 from backwave_django.store import default_store
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.base_user import AbstractBaseUser
     from django.contrib.auth.models import AnonymousUser
+
+    from backwave_django.core.schedules import ScheduleSpec
 
     class _JobAction(Protocol):
         def __call__(
@@ -94,6 +96,36 @@ def drain(pump_id: UUID, *, actor: Actor, now: datetime) -> bool:
     """Ask a pump to finish what it holds and stop; false when it is not alive."""
     _check_reason(actor, required=True)
     return default_store().request_drain(pump_id, actor=actor, now=now)
+
+
+def pause_schedule(name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+    """Let a schedule mint nothing until it is resumed. Asks for a reason."""
+    _check_reason(actor, required=True)
+    return default_store().pause_schedule(name, actor=actor, now=now)
+
+
+def resume_schedule(name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+    """Let a paused schedule begin anew from now. Asks for a reason."""
+    _check_reason(actor, required=True)
+    return default_store().resume_schedule(name, actor=actor, now=now)
+
+
+def trigger_schedule(name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+    """Make one job of a schedule, due now; its ticks stay as they are."""
+    _check_reason(actor, required=False)
+    return default_store().trigger_schedule(name, actor=actor, now=now)
+
+
+def save_schedule(spec: ScheduleSpec, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+    """Make or change a schedule that belongs to the database, not to code."""
+    _check_reason(actor, required=False)
+    return default_store().save_schedule(spec, actor=actor, now=now)
+
+
+def delete_schedule(name: str, *, actor: Actor, now: datetime) -> ScheduleAnswer:
+    """Delete a schedule that belongs to the database, or is retired; its jobs stay."""
+    _check_reason(actor, required=False)
+    return default_store().delete_schedule(name, actor=actor, now=now)
 
 
 def purge(*, now: datetime) -> int:

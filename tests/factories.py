@@ -7,12 +7,13 @@ otherwise, and a terminal one ended at ``T0`` with the usual cause of its state.
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import factory
+from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence, SubFactory
 from factory.django import DjangoModelFactory
 
 from backwave_django import models
 
-T0 = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+#: Long ago, so that what is due at ``T0`` is due by any real clock too.
+T0 = datetime(2025, 6, 2, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 
@@ -31,38 +32,38 @@ def uuid7(number: int, *, at: datetime = T0) -> UUID:
     return UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62 | number)
 
 
-class JobFactory(DjangoModelFactory):
+class JobFactory(DjangoModelFactory[models.Job]):
     class Meta:
         model = models.Job
 
-    id = factory.Sequence(lambda n: uuid7(n, at=T0 - timedelta(hours=1)))
+    id = Sequence(lambda n: uuid7(n, at=T0 - timedelta(hours=1)))
     wire_name = "shop.send_receipt"
     queue = "default"
     state = "scheduled"
     due_at = T0 - MINUTE
     payload = '{"args": [42], "kwargs": {}}'
     created_at = T0 - timedelta(hours=1)
-    unique_live = factory.LazyAttribute(
+    unique_live = LazyAttribute(
         lambda job: None if job.state in CAUSES else getattr(job, "unique_key", None)
     )
-    cause = factory.LazyAttribute(lambda job: CAUSES.get(job.state))
-    terminal_at = factory.LazyAttribute(lambda job: T0 if job.state in CAUSES else None)
+    cause = LazyAttribute(lambda job: CAUSES.get(job.state))
+    terminal_at = LazyAttribute(lambda job: T0 if job.state in CAUSES else None)
 
 
-class PumpFactory(DjangoModelFactory):
+class PumpFactory(DjangoModelFactory[models.Pump]):
     class Meta:
         model = models.Pump
 
-    id = factory.Sequence(lambda n: uuid7(n, at=T0 - timedelta(hours=2)))
+    id = Sequence(lambda n: uuid7(n, at=T0 - timedelta(hours=2)))
     group = "default"
-    node = factory.Sequence(lambda n: f"node-{n}")
+    node = Sequence(lambda n: f"node-{n}")
     hostname = "web-1"
-    pid = factory.Sequence(lambda n: 100 + n)
+    pid = Sequence(lambda n: 100 + n)
     boot_id = "boot"
     pid_namespace = "4026531836"
     version = "0.1.0"
-    queues = factory.LazyFunction(lambda: ["default"])
-    wire_names = factory.LazyFunction(lambda: {"shop.send_receipt": 1})
+    queues = LazyFunction(lambda: ["default"])
+    wire_names = LazyFunction(lambda: {"shop.send_receipt": 1})
     pool_size = 20
     lease_seconds = 60.0
     health = "healthy"
@@ -70,30 +71,30 @@ class PumpFactory(DjangoModelFactory):
     seen_at = T0 - SECOND
 
 
-class LeaseFactory(DjangoModelFactory):
+class LeaseFactory(DjangoModelFactory[models.Lease]):
     """A lease of a ``leased`` job, held by a live pump."""
 
     class Meta:
         model = models.Lease
 
-    id = factory.Sequence(uuid7)
-    job = factory.SubFactory(JobFactory, state="leased", run=1)
-    queue = factory.SelfAttribute("job.queue")
-    pump_id = factory.LazyFunction(lambda: PumpFactory.create().pk)
-    run = factory.SelfAttribute("job.run")
+    id = Sequence(uuid7)
+    job = SubFactory(JobFactory, state="leased", run=1)
+    queue = SelfAttribute("job.queue")
+    pump_id = LazyFunction(lambda: PumpFactory.create().pk)
+    run = SelfAttribute("job.run")
     acquired_at = T0 - 10 * SECOND
     expires_at = T0 + 50 * SECOND
     retry = "8;10.0;3.0;3600.0;0.1"
 
 
-class OutcomeFactory(DjangoModelFactory):
+class OutcomeFactory(DjangoModelFactory[models.Outcome]):
     """The failure of a first attempt, which is to be tried again."""
 
     class Meta:
         model = models.Outcome
 
-    job = factory.SubFactory(JobFactory, run=1, spent=1)
-    run = factory.SelfAttribute("job.run")
+    job = SubFactory(JobFactory, run=1, spent=1)
+    run = SelfAttribute("job.run")
     attempt = 1
     kind = "failed"
     state = "scheduled"
@@ -104,54 +105,54 @@ class OutcomeFactory(DjangoModelFactory):
     traceback = 'Traceback (most recent call last):\n  File "shop/jobs.py", line 3\nTimeoutError\n'
 
 
-class QueueFactory(DjangoModelFactory):
+class QueueFactory(DjangoModelFactory[models.Queue]):
     class Meta:
         model = models.Queue
 
-    name = factory.Sequence(lambda n: f"queue-{n}")
+    name = Sequence(lambda n: f"queue-{n}")
 
 
-class LimitFactory(DjangoModelFactory):
+class LimitFactory(DjangoModelFactory[models.Limit]):
     class Meta:
         model = models.Limit
 
-    key = factory.Sequence(lambda n: f"limit-{n}")
+    key = Sequence(lambda n: f"limit-{n}")
     limit = 5
     source = "code"
 
 
-class WorkflowFactory(DjangoModelFactory):
+class WorkflowFactory(DjangoModelFactory[models.Workflow]):
     class Meta:
         model = models.Workflow
 
-    id = factory.Sequence(uuid7)
+    id = Sequence(uuid7)
     name = "checkout"
     created_at = T0
 
 
-class DependencyFactory(DjangoModelFactory):
+class DependencyFactory(DjangoModelFactory[models.Dependency]):
     """An edge from a due job to one that waits for it."""
 
     class Meta:
         model = models.Dependency
 
-    parent = factory.SubFactory(JobFactory)
-    child = factory.SubFactory(JobFactory, state="awaiting", pending_parents=1)
+    parent = SubFactory(JobFactory)
+    child = SubFactory(JobFactory, state="awaiting", pending_parents=1)
     mode = "on_success"
 
 
-class SettleQueueFactory(DjangoModelFactory):
+class SettleQueueFactory(DjangoModelFactory[models.SettleQueue]):
     class Meta:
         model = models.SettleQueue
 
-    parent_id = factory.Sequence(uuid7)
+    parent_id = Sequence(uuid7)
 
 
-class ScheduleFactory(DjangoModelFactory):
+class ScheduleFactory(DjangoModelFactory[models.Schedule]):
     class Meta:
         model = models.Schedule
 
-    name = factory.Sequence(lambda n: f"schedule-{n}")
+    name = Sequence(lambda n: f"schedule-{n}")
     cron = "0 2 * * *"
     wire_name = "shop.nightly"
     queue = "default"
@@ -159,7 +160,7 @@ class ScheduleFactory(DjangoModelFactory):
     created_at = T0
 
 
-class OperatorActionFactory(DjangoModelFactory):
+class OperatorActionFactory(DjangoModelFactory[models.OperatorAction]):
     class Meta:
         model = models.OperatorAction
 
@@ -168,5 +169,5 @@ class OperatorActionFactory(DjangoModelFactory):
     source = "admin"
     action = "cancel"
     target_kind = "job"
-    target = factory.Sequence(lambda n: str(uuid7(n)))
+    target = Sequence(lambda n: str(uuid7(n)))
     result = "done"

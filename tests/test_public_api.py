@@ -11,7 +11,7 @@ import backwave_django as backwave
 
 PUBLIC = {
     # declaring
-    *("job", "context", "service", "Limit", "Retry"),
+    *("job", "context", "service", "Limit", "Retry", "schedule", "add_schedule", "Signature"),
     # enqueueing, and what is made of it
     *("enqueue", "aenqueue", "BoundOptions", "JobHandle", "JobState", "JobType", "Cause"),
     *("ActionAnswer", "ActionResult", "Actor"),

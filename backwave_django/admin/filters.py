@@ -15,9 +15,10 @@ from django.utils.translation import gettext_lazy as _
 
 from backwave_django import monitor
 from backwave_django.admin.keyset import Segment
-from backwave_django.core.states import TERMINAL, JobState
+from backwave_django.core.states import JobState
 from backwave_django.jobs.registry import registry
 from backwave_django.models import Dependency
+from backwave_django.monitor.terminal import HAS_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ def segments_of(state: JobState | None) -> Sequence[Segment]:
             Segment(columns=_CLAIM, condition=Q(state=state.value, limit_key__isnull=True)),
             Segment(columns=_CLAIM_KEYED, condition=Q(state=state.value, limit_key__isnull=False)),
         )
-    ended = Q(state__in=[each.value for each in JobState if each in TERMINAL], state=state.value)
+    ended = HAS_ENDED & Q(state=state.value)
     return (Segment(columns=("terminal_at", "id"), descending=True, condition=ended),)
 
 

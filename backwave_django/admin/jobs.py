@@ -49,6 +49,7 @@ LISTED: Final = (
     "cause",
     "terminal_at",
 )
+FILTERED_BY: Final = (QueueFilter.parameter_name, TypeFilter.parameter_name)
 
 
 class Tab(NamedTuple):
@@ -89,14 +90,12 @@ class JobChangeList(KeysetChangeList):
     @property
     def narrowed(self) -> bool:
         """Whether the list is narrowed by more than a state."""
-        return bool(self.query) or any(each.value() for each in self.filter_specs)
+        return bool(self.query) or any(map(self.params.get, FILTERED_BY))
 
     @property
     def cleared_link(self) -> str:
         """Return the URL of the same tab without filters."""
-        return self.get_query_string(
-            remove=["q", QueueFilter.parameter_name, TypeFilter.parameter_name]
-        )
+        return self.get_query_string(remove=["q", *FILTERED_BY])
 
     @property
     def order_note(self) -> str:

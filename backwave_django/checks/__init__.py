@@ -6,5 +6,13 @@ Importing this package registers them. Ids ``backwave.E001`` to ``E028`` belong 
 
 from backwave_django.checks.databases import check_databases, check_server
 from backwave_django.checks.dials import check_dials, check_paths, check_queues
+from backwave_django.checks.schedules import check_schedules
 
-__all__ = ["check_databases", "check_dials", "check_paths", "check_queues", "check_server"]
+__all__ = [
+    "check_databases",
+    "check_dials",
+    "check_paths",
+    "check_queues",
+    "check_schedules",
+    "check_server",
+]

@@ -41,6 +41,7 @@ TOP_CODES = {
     "DIRECT_URL": "E026",
     "HINTS": "E027",
     "EXPOSE_SENSITIVE": "E028",
+    "SCHEDULES": "E029",
 }
 GROUP_CODES = {
     "QUEUES": "E006",
@@ -68,6 +69,10 @@ RETENTION_KEYS = (
     "OPERATOR_ACTIONS",
     "DEAD_PUMPS",
 )
+DEFAULT_OWNER = "default"
+#: What a column for large whole numbers holds.
+MAX_RELEASE = 2**63 - 1
+SCHEDULES_KEYS = ("OWNER", "RELEASE")
 DEFAULT_GROUPS: Mapping[object, object] = {"default": {}}
 _PATH_HINT = 'Write a dotted path, "shop.services.register", or None.'
 _PATHS_HINT = 'Write a list of dotted paths, ["shop.jobs.middleware"].'
@@ -108,6 +113,7 @@ def read(values: object, *, databases: Sequence[str]) -> tuple[Config, tuple[Pro
     """
     top = Reader("BACKWAVE", values, TOP_CODES, unknown="E002", not_a_dict="E001")
     retry = _retry(top, Retry())
+    owner, release = _schedules(top)
     config = Config(
         database=top.choice("DATABASE", DEFAULT_DB_ALIAS, databases),
         groups=_groups(top, retry),
@@ -121,6 +127,8 @@ def read(values: object, *, databases: Sequence[str]) -> tuple[Config, tuple[Pro
         direct_url=top.optional_text("DIRECT_URL", _URL_HINT),
         hints=top.flag("HINTS", default=True),
         expose_sensitive=top.flag("EXPOSE_SENSITIVE", default=True),
+        schedule_owner=owner,
+        schedule_release=release,
     )
     return config, tuple(top.problems)
 
@@ -236,3 +244,17 @@ def _retention(top: Reader) -> Retention:
         for key in RETENTION_KEYS
     }
     return Retention(**ages)
+
+
+def _schedules(top: Reader) -> tuple[str, int | None]:
+    """Return who owns the schedules that the code declares, and the number of its release."""
+    reader = top.below("SCHEDULES", top.values.get("SCHEDULES", {}), SCHEDULES_KEYS)
+    owner = reader.values.get("OWNER", DEFAULT_OWNER)
+    if not is_name(owner, most=bounds.MAX_OWNER_CHARS):
+        reader.wrong("OWNER", f"Write a name of 1 to {bounds.MAX_OWNER_CHARS} characters.")
+        owner = DEFAULT_OWNER
+    release = reader.values.get("RELEASE")
+    if release is not None and not (is_count(release) and release <= MAX_RELEASE):
+        reader.wrong("RELEASE", "Write a whole number that grows with each release, or None.")
+        release = None
+    return owner, release

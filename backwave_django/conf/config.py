@@ -54,6 +54,8 @@ class Config:
     direct_url: str | None
     hints: bool
     expose_sensitive: bool
+    schedule_owner: str
+    schedule_release: int | None
 
     @property
     def store_settings(self) -> StoreSettings:

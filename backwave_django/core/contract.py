@@ -23,7 +23,7 @@ from backwave_django.core.retention import Retention
 from backwave_django.core.retries import RetryTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from backwave_django.core.schedules import Decision, ScheduleSpec
     from backwave_django.core.states import JobState
+    from backwave_django.core.workflows import NewWorkflow, RetryScope
 
 
 class History(StrEnum):
@@ -155,6 +156,20 @@ class ScheduleAnswer:
     job_id: UUID | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowAnswer:
+    """The result of an operator action on one workflow, with a sentence for a person.
+
+    ``jobs`` are those that it moved; ``restarted_as`` is the workflow that a restart made.
+    """
+
+    workflow_id: UUID
+    result: ActionResult
+    detail: str = ""
+    jobs: tuple[UUID, ...] = ()
+    restarted_as: UUID | None = None
+
+
 class Store(Protocol):
     """Every promise of the system that a database has to keep."""
 
@@ -165,6 +180,15 @@ class Store(Protocol):
         parent is ``awaiting``; with an ``on_success`` parent that already failed, ``cancelled``
         (cause ``parent``); else ``scheduled``. A unique key with a holder answers that job with
         ``created`` false: never an integrity error, never a poisoned transaction.
+        """
+
+    def start_workflow(
+        self, workflow: NewWorkflow, jobs: Sequence[NewJob]
+    ) -> tuple[Enqueued, ...]:
+        """Enqueue ``jobs`` and, if any of them was created, the workflow that they belong to.
+
+        All or nothing, in the caller's transaction. A step whose unique key has a holder stands
+        for that job, which does not become a member.
         """
 
     def claim(self, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
@@ -212,7 +236,8 @@ class Store(Protocol):
         """Renew the listed leases to ``now + lease_duration`` and exchange news.
 
         A lease that is gone, or owned by another pump, is ``lost``; one whose row is held by
-        another transaction is ``busy``. Updates the registry row, stores progress.
+        another transaction is ``busy``. Updates the registry row, and stores the progress of
+        attempts whose leases it renewed.
         """
 
     def recover(self, *, pump_id: UUID, held: Sequence[UUID], now: datetime) -> SweepAnswer:
@@ -257,6 +282,28 @@ class Store(Protocol):
         self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
     ) -> tuple[ActionAnswer, ...]:
         """Make scheduled jobs due now. Audited."""
+
+    def cancel_workflow(self, workflow_id: UUID, *, actor: Actor, now: datetime) -> WorkflowAnswer:
+        """Cancel every member that waits, and ask those that run to stop. Audited."""
+
+    def retry_workflow(
+        self, workflow_id: UUID, *, scope: RetryScope, actor: Actor, now: datetime
+    ) -> WorkflowAnswer:
+        """Bring the failed members back in place, all together or none; see ``RetryScope``.
+
+        Edges between them wait again; those to members that stay as they are stay settled.
+        ``refused`` when there is nothing to bring back, ``conflict`` when a live job holds the
+        unique key of one. Audited.
+        """
+
+    def restart_workflow(
+        self, workflow_id: UUID, *, new_id: Callable[[], UUID], actor: Actor, now: datetime
+    ) -> WorkflowAnswer:
+        """Insert a workflow that is over once more, whole and due now, under new ids. Audited.
+
+        ``refused`` while a member lives, and when members were purged; ``conflict`` when a live
+        job holds the unique key of one.
+        """
 
     def pause(self, queue: str, *, until: datetime | None, actor: Actor, now: datetime) -> None:
         """Stop claims from ``queue`` that begin after this commits. Audited."""

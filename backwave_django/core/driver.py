@@ -159,7 +159,10 @@ class Driver:
                     job, started_at=self._now, now=self._now
                 )
             return ()
-        self._claiming.answered(answer, idle=self._holdings.empty(), now=self._now)
+        # What the dead pumps of this host held is on its way back: it counts as due.
+        disposing = self._flight.holds(c.Dispose) or self._upkeep.disposes()
+        idle = self._holdings.empty() and not disposing
+        self._claiming.answered(answer, idle=idle, now=self._now)
         self._bodies.begin(answer.jobs, now=self._now)
         return (c.Execute(jobs=answer.jobs),) if answer.jobs else ()
 

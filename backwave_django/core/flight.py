@@ -30,6 +30,10 @@ class Flight:
         self.reserved += sum(one.request.limit for one in commands if isinstance(one, Claim))
         return tuple(commands)
 
+    def holds(self, kind: type[StoreCommand]) -> bool:
+        """Tell whether a command of this kind is in flight."""
+        return any(isinstance(command, kind) for command in self._commands)
+
     def answered(self, *kinds: type[_C]) -> _C:
         """Take the oldest command of these kinds out of flight."""
         for command in self._commands:

@@ -163,6 +163,10 @@ class Upkeep:
         look_at = min(self.due_at, self._purge_at) if self._purges else self.due_at
         return min(look_at, self._minting.look_at or look_at)
 
+    def disposes(self) -> bool:
+        """Tell whether the leases of dead pumps are still to be ended."""
+        return any(isinstance(command, Dispose) for command in self._due)
+
     def pending(self) -> bool:
         """Tell whether a chore is due."""
         return bool(self._due)

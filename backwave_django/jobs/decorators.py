@@ -59,6 +59,7 @@ def job(
     aliases: Sequence[str] = (),
     tags: Mapping[str, TagValue] | None = None,
     version: int | None = None,
+    schedulable: bool = False,
 ) -> JobDecorator: ...
 def job(subject: Any = None, /, **options: Any) -> Any:
     """Declare a job type: a function, an async function, or a class with ``run``.
@@ -66,8 +67,9 @@ def job(subject: Any = None, /, **options: Any) -> Any:
     Bare, or with no name, its wire name is the app's label and the function's name.
     ``retry`` replaces the worker group's policy; ``timeout`` is how long an attempt may take;
     ``limit`` caps how many run at once; ``aliases`` are wire names that jobs may still be stored
-    under; ``tags`` go on every job; ``version`` is that of the payload, from 1. Raises
-    ``InvalidDeclaration``, ``InvalidOption`` or ``DuplicateWireName``.
+    under; ``tags`` go on every job; ``version`` is that of the payload, from 1; ``schedulable``
+    lets people make schedules of it in the admin. Raises ``InvalidDeclaration``,
+    ``InvalidOption`` or ``DuplicateWireName``.
     """
     if subject is None or isinstance(subject, str):
         declaration = _checked(subject, **options)
@@ -94,6 +96,7 @@ def _checked(
     aliases: Sequence[str] = (),
     tags: Mapping[str, TagValue] | None = None,
     version: int | None = None,
+    schedulable: bool = False,
 ) -> Declaration:
     if retry is not None and not isinstance(retry, Retry):
         raise InvalidOption("retry", retry, "write backwave.Retry(max_attempts=...)")
@@ -109,6 +112,7 @@ def _checked(
         limit=limit,
         tags=checked_tags(tags or {}),
         version=_version(version),
+        schedulable=_flag("schedulable", schedulable),
     )
 
 
@@ -122,6 +126,12 @@ def _timeout(timeout: object) -> timedelta | None:
     if timeout is None or (isinstance(timeout, timedelta) and timeout > timedelta(0)):
         return timeout
     raise InvalidOption("timeout", timeout, "write a timedelta above zero")
+
+
+def _flag(option: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InvalidOption(option, value, "write True or False")
 
 
 def _version(version: object) -> int | None:

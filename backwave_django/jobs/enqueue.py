@@ -17,6 +17,7 @@ from backwave_django.jobs.handle import JobHandle
 from backwave_django.jobs.ids import new_id
 from backwave_django.jobs.options import NO_OPTIONS, Options, OptionValues
 from backwave_django.jobs.payload import encode_call
+from backwave_django.jobs.signatures import Signature
 from backwave_django.jobs.tags import encode_tags
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class Target(Protocol):
     @property
     def wire_name(self) -> str:
         """The name that the job is stored under."""
+
+    @property
+    def label(self) -> str:
+        """The dotted path of the code."""
 
     @property
     def version(self) -> int:
@@ -84,14 +89,33 @@ class BoundOptions(Generic[P]):
         """Return the same with more options; one that is given again is replaced."""
         return BoundOptions(self._target, self._options.with_(given))
 
+    @property
+    def job_type(self) -> Target:
+        """The job type that these are options of."""
+        return self._target
+
+    @property
+    def label(self) -> str:
+        """The dotted path of the job type's code."""
+        return self._target.label
+
+    def s(self, *args: P.args, **kwargs: P.kwargs) -> Signature:
+        """Return the call, to be made later: by a schedule, or by ``enqueue`` on it."""
+        return Signature(self, args, kwargs)
+
+    def one_off_option(self) -> str | None:
+        """Name an option that holds for one job only, if one is given."""
+        return self._options.one_off()
+
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
         """Insert one job in the transaction that is open on the jobs' database, if one is.
 
-        The handle's id is the stored job's at once; no pump sees the job before the commit.
+        The handle's id is the stored job's at once; no pump sees the job before the commit. An
+        atomic block on another database has no hold of the job: use ``on_commit`` there.
         Raises ``WrongArguments``, ``UnserializableValue``, ``PayloadTooLarge``,
         ``UnknownParent`` and store errors, always before anything was written.
         """
-        return _insert([self._new_job(args, kwargs)], self._target.limit)[0]
+        return _insert([self.new_job(args, kwargs)], self._target.limit)[0]
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
         """``enqueue`` for async code."""
@@ -120,9 +144,10 @@ class BoundOptions(Generic[P]):
         For jobs that live in another database than the rows they are about; where both are the
         same, ``enqueue`` promises more. The arguments are checked and taken now. The handle's id
         is known now too, unless a unique key answers at the commit: then the handle turns to
-        that job. A process that dies between the commit and the insert loses the job.
+        that job. A process that dies between the commit and the insert loses the job. For another
+        database than the default: ``transaction.on_commit(partial(job.enqueue, 1), using=...)``.
         """
-        job = self._new_job(args, kwargs)
+        job = self.new_job(args, kwargs)
         handle = JobHandle(job.id)
 
         def insert_now() -> None:
@@ -135,9 +160,9 @@ class BoundOptions(Generic[P]):
     def _numbered(self, number: int, call: object) -> NewJob:
         try:
             if isinstance(call, tuple | list):
-                return self._new_job(tuple(call), {})
+                return self.new_job(tuple(call), {})
             if isinstance(call, Mapping):
-                return self._new_job((), call)
+                return self.new_job((), call)
             raise WrongArguments(
                 self._target.wire_name,
                 f"a call is a tuple of its arguments, (42,), not a {type(call).__name__}",
@@ -146,7 +171,8 @@ class BoundOptions(Generic[P]):
             error.add_note(f"in call {number} of enqueue_many")
             raise
 
-    def _new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
+    def new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
+        """Return the job of a call, which is not stored. Raises what ``enqueue`` raises."""
         target, options = self._target, self._options
         wire_name = target.wire_name
         parameters = target.parameters

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from backwave_django.jobs.handle import JobHandle
     from backwave_django.jobs.limits import Limit
     from backwave_django.jobs.parameters import Parameters
+    from backwave_django.jobs.signatures import Signature
     from backwave_django.jobs.tags import TagValue
 
 P = ParamSpec("P")
@@ -48,13 +49,15 @@ class Declaration:
     limit: Limit | None = None
     tags: Mapping[str, TagValue] = field(default_factory=dict)
     version: int | None = None
+    schedulable: bool = False
 
 
 class JobType(Generic[P, R]):
     """A body with its wire name and defaults.
 
     Calling it runs the body here and now, as plain Python. ``retry`` and ``timeout`` of ``None``
-    leave the matter to the worker group. ``label`` is the dotted path of the code.
+    leave the matter to the worker group. ``label`` is the dotted path of the code. Of those that
+    are ``schedulable`` people may make schedules in the admin.
     """
 
     def __init__(self, code: Callable[P, R] | type[Any], declaration: Declaration) -> None:
@@ -70,6 +73,7 @@ class JobType(Generic[P, R]):
         self.timeout: Final = declaration.timeout
         self.limit: Final = declaration.limit
         self.tags: Final = declaration.tags
+        self.schedulable: Final = declaration.schedulable
         self.encoded_tags: Final = encode_tags(declaration.tags)
         self.label: Final = self._body.label
         self.is_async: Final = self._body.is_async
@@ -123,6 +127,10 @@ class JobType(Generic[P, R]):
     def options(self, **given: Unpack[OptionValues]) -> BoundOptions[P]:
         """Return what enqueues with these options. Raises ``InvalidOption``."""
         return BoundOptions(self, NO_OPTIONS.with_(given))
+
+    def s(self, *args: P.args, **kwargs: P.kwargs) -> Signature:
+        """Return the call, to be made later; see ``BoundOptions.s``."""
+        return self._plain.s(*args, **kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
         """Insert one job; see ``BoundOptions.enqueue``."""

@@ -75,6 +75,16 @@ class Options:
         _refuse_idle(changed, values)
         return changed
 
+    def one_off(self) -> str | None:
+        """Name an option that can hold for one job only, if one is given."""
+        given = {
+            "delay": self.due,
+            "deadline": self.deadline,
+            "unique": self.unique,
+            "after": self.after,
+        }
+        return next((name for name, value in given.items() if value), None)
+
     def due_at(self, now: Callable[[], datetime]) -> datetime | None:
         """Return when the job becomes due; ``None`` is now, by the database's clock."""
         if isinstance(self.due, timedelta):

@@ -19,20 +19,22 @@ VACUUM = {
 
 
 def set_parameters(apps, schema_editor):
-    _alter(apps, schema_editor, "SET", lambda name, value: f"{name} = {value}")
+    for table, parameters in _tables(apps, schema_editor):
+        listed = ", ".join(f"{name} = {value}" for name, value in parameters.items())
+        schema_editor.execute(f"ALTER TABLE {table} SET ({listed})")
 
 
 def reset_parameters(apps, schema_editor):
-    _alter(apps, schema_editor, "RESET", lambda name, value: name)
+    for table, parameters in _tables(apps, schema_editor):
+        schema_editor.execute(f"ALTER TABLE {table} RESET ({', '.join(parameters)})")
 
 
-def _alter(apps, schema_editor, verb, written):
+def _tables(apps, schema_editor):
     if schema_editor.connection.vendor != "postgresql":
         return
     for model, own in PARAMETERS.items():
-        table = schema_editor.quote_name(apps.get_model("backwave", model)._meta.db_table)
-        listed = ", ".join(written(name, value) for name, value in {**own, **VACUUM}.items())
-        schema_editor.execute(f"ALTER TABLE {table} {verb} ({listed})")
+        name = apps.get_model("backwave", model)._meta.db_table  # noqa: SLF001 - documented
+        yield schema_editor.quote_name(name), {**own, **VACUUM}
 
 
 class Migration(migrations.Migration):

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('backwave', '0001_initial'),
+        ('backwave', '0002_storage'),
     ]
 
     operations = [

@@ -64,14 +64,25 @@ class SettleQueue(models.Model):
 
 
 class Workflow(models.Model):
-    """The name and id of a set of jobs tied by dependencies; its status is derived."""
+    """The name and id of a set of jobs tied by dependencies; its status is derived.
+
+    ``steps`` maps the names of steps to the ids of their jobs; ``size`` is how many jobs the
+    workflow began with.
+    """
 
     id = models.UUIDField(primary_key=True, editable=False)
     name = models.CharField(_("name"), max_length=200)
     created_at = models.DateTimeField(_("created"))
+    steps = models.JSONField(null=True)
+    size = models.IntegerField(_("jobs"), null=True)
 
     class Meta:
         default_permissions = ("view",)
+        permissions = [
+            ("cancel_workflow", "Can cancel workflows"),
+            ("retry_workflow", "Can retry workflows in place"),
+            ("restart_workflow", "Can restart workflows"),
+        ]
         verbose_name = _("workflow")
         verbose_name_plural = _("workflows")
 

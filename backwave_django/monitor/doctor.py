@@ -16,6 +16,7 @@ from backwave_django.models import Dependency, Job, Lease
 from backwave_django.models.choices import TERMINAL_STATES
 from backwave_django.monitor.alerts import Alert, alerts
 from backwave_django.monitor.clock import connection, database_clock, span
+from backwave_django.monitor.terminal import HAS_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def _retention(clock: datetime) -> Iterator[Alert]:
     late = clock - PURGE_TOLERANCE
     for state, horizon in get_config().retention.horizons(now=late):
         jobs = Job.objects.using(get_config().database)
-        ended = jobs.filter(state__in=TERMINAL_STATES, state=state.value, terminal_at__lt=horizon)
+        ended = jobs.filter(HAS_ENDED, state=state.value, terminal_at__lt=horizon)
         if ended.order_by("terminal_at", "id").values_list("pk")[:1]:
             text = _("Jobs that are %(state)s are kept for longer than RETENTION says.")
             remedy = _("Let a pump with PURGE run, or: %(command)s")

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 def read_record(job_id: UUID, *, using: str) -> JobRecord | None:
     """Return the job as it stands on the connection ``using``, or ``None``."""
     job = Job.objects.using(using).defer("payload").filter(pk=job_id).first()
-    if job is None:
-        return None
+    return None if job is None else record_of(job)
+
+
+def record_of(job: Job) -> JobRecord:
+    """Return a row as a record."""
     return JobRecord(
         id=job.pk,
         wire_name=job.wire_name,

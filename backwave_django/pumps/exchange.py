@@ -66,6 +66,7 @@ class Exchange:
         vitals: Vitals,
         status: Callable[[], PumpStatus],
         progress: ProgressBoard,
+        greeting: Callable[[PumpStore, datetime], object] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -73,6 +74,14 @@ class Exchange:
         self._vitals = vitals
         self._status = status
         self._progress = progress
+        self._greeting = greeting
+
+    def greet(self) -> None:
+        """Register, and say once what a starting process has to say. Raises ``StoreError``."""
+        self.register()
+        if self._greeting is not None:
+            self._greeting(self._store, self._clock.now())
+            self._greeting = None
 
     def register(self) -> None:
         """Write the pump's registry row. Raises ``StoreError``."""

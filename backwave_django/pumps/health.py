@@ -27,8 +27,8 @@ _FAILED: Final = (e.AttemptFailed, e.AttemptOutputRefused)
 class Vitals:
     """How one pump is. Its own thread writes; others read.
 
-    A pump is degraded from the first store fault until each kind of command that failed has been
-    answered again.
+    A pump is degraded from its first store fault until each kind of command that failed has been
+    answered again, or until two heartbeats were answered with no fault in between.
     """
 
     def __init__(self, *, name: str, clock: Clock, heartbeat_interval: timedelta) -> None:
@@ -37,6 +37,7 @@ class Vitals:
         # Contact is due with every heartbeat; a pump that missed one whole turn is late.
         self._patience_seconds = 2 * heartbeat_interval.total_seconds() + 1
         self._faulted: set[type[c.StoreCommand]] = set()
+        self._clean_since_beat = False
         self._answered_at: float | None = None
         self._problem = ""
         self._succeeded = 0
@@ -70,7 +71,9 @@ class Vitals:
             return
         self._faulted.discard(type(command))
         if isinstance(command, c.Heartbeat):
-            self._faulted -= _ONE_OFF
+            if self._clean_since_beat:
+                self._faulted.clear()
+            self._clean_since_beat = True
         if not self._faulted:
             self._problem = ""
             logger.info("%s: healed, the database answers again", self._name)
@@ -81,6 +84,7 @@ class Vitals:
             logger.debug("%s: still degraded: %s", self._name, problem)
         else:
             logger.warning("%s: degraded, will try again: %s", self._name, problem)
+        self._clean_since_beat = False
         self._faulted.update(type(command) for command in commands)
         self._problem = problem
 

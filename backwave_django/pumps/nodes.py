@@ -8,7 +8,9 @@ from contextlib import ExitStack
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
 from django.db import connections
+from django.db.utils import Error as DatabaseError
 from django.utils.module_loading import import_string
 
 from backwave_django.core.errors import ConfigurationError
@@ -29,11 +31,13 @@ from backwave_django.pumps.progress import ProgressBoard
 from backwave_django.pumps.pump import Pump
 from backwave_django.pumps.scope import Scopes
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED, HALTED, StopSignals
+from backwave_django.store.declarations import greet_with_schedules
 from backwave_django.store.executors import open_pump_store
 from backwave_django.store.hosts import pumps_of_host
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
     from uuid import UUID
 
     from backwave_django.conf import Config, GroupConfig
@@ -58,7 +62,7 @@ class Node:
         self._news: SimpleQueue[Pump] = SimpleQueue()
         self._middleware = load_middleware(config.middleware)
         self.pumps = tuple(
-            self._pump(group, number)
+            self._pump(group, number, first=(group is plan.groups[0] and number == 1))
             for group in plan.groups
             for number in range(1, group.pumps + 1)
         )
@@ -99,7 +103,7 @@ class Node:
             return ABANDONED
         return DRAINED
 
-    def _pump(self, group: GroupConfig, number: int) -> Pump:
+    def _pump(self, group: GroupConfig, number: int, *, first: bool) -> Pump:
         clock, inbox, progress = SystemClock(), Inbox(), ProgressBoard()
         scopes = Scopes(
             registry=services.registry(), reuse_connections=group.connections == "reuse"
@@ -117,6 +121,7 @@ class Node:
             inbox=inbox,
             progress=progress,
             ended=self._news.put,
+            greeting=_greet if first else None,
         )
 
     def _store(self, group: GroupConfig) -> PumpStore:
@@ -129,12 +134,18 @@ class Node:
 
     def _find_dead_pumps(self) -> None:
         """Tell the first pump of those of this host whose process is gone."""
-        dead = dead_pumps(self._identity, using=self._config.database)
+        try:
+            dead = dead_pumps(self._identity, using=self._config.database)
+        except DatabaseError as error:
+            # Their leases lapse in any case; here it would only have gone faster.
+            logger.warning("could not look for dead pumps of this host: %s", error)
+            return
+        finally:
+            # Whoever looked has a connection open that nobody will use again.
+            connections.close_all()
         if dead:
             logger.warning("%d pumps of this host are gone: their jobs are recovered", len(dead))
             self.pumps[0].inbox.put(DeadPumpsFound(pumps=dead))
-        # Whoever looked has a connection open, in the main thread, that nobody will use again.
-        connections.close_all()
 
 
 def dead_pumps(identity: Identity, *, using: str) -> tuple[UUID, ...]:
@@ -157,6 +168,11 @@ def load_middleware(paths: Sequence[str]) -> tuple[Any, ...]:
                 "Write the dotted path of a function that takes and returns a handler.",
             ) from error
     return tuple(loaded)
+
+
+def _greet(store: PumpStore, now: datetime) -> None:
+    """Bring the schedules into the database that this code declares and that are missing."""
+    greet_with_schedules(store, update=settings.DEBUG, now=now)
 
 
 def _info(group: GroupConfig, identity: Identity, *, clock: SystemClock) -> PumpInfo:

@@ -58,7 +58,8 @@ class Ending:
 class Pump:
     """One driver at work on a thread of its own.
 
-    ``ended`` is called with the pump on its own thread when it is over; ``ending`` says how.
+    ``greeting`` is called once, with the pump's store, when the database first answers; ``ended``
+    is called with the pump on its own thread when it is over; ``ending`` says how.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Pump:
         inbox: Inbox,
         progress: ProgressBoard,
         ended: Callable[[Pump], object],
+        greeting: Callable[[PumpStore, datetime], object] | None = None,
     ) -> None:
         self.name = name
         self.config = config
@@ -84,6 +86,7 @@ class Pump:
         self._open_store = open_store
         self._progress = progress
         self._ended = ended
+        self._greeting = greeting
         self._workers = Workers(name=name, size=config.pool_size, attempts=attempts, inbox=inbox)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -108,6 +111,7 @@ class Pump:
                 vitals=self.vitals,
                 status=self._status,
                 progress=self._progress,
+                greeting=self._greeting,
             )
             try:
                 self._work(exchange)
@@ -137,7 +141,7 @@ class Pump:
         held: list[e.Event] = []
         while True:
             try:
-                exchange.register()
+                exchange.greet()
             except StoreUnavailable as error:
                 exchange.drop()
                 self.vitals.faulted((beat,), str(error))

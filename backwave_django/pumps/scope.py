@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import svcs
 from django.conf import settings
-from django.core.cache import InvalidCacheBackendError, caches, close_caches
+from django.core.cache import caches, close_caches
 from django.core.cache.backends.base import BaseCache
 
 from backwave_django.pumps.isolation import close_connections, keep_healthy_connections
@@ -67,7 +67,7 @@ class Scopes:
         for alias in settings.CACHES:
             try:
                 caches[alias]
-            except InvalidCacheBackendError:
+            except Exception:  # bodies that do not use it shall run all the same
                 logger.warning("the cache %r cannot be opened", alias, exc_info=True)
         self._closes_caches = any(
             type(client).close is not BaseCache.close

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backwave_django.core.errors import StoreError, TurnFailed
 from backwave_django.jobs.ids import new_id
 from backwave_django.store import (
     claims,
@@ -19,6 +18,8 @@ from backwave_django.store import (
     schedules,
     sweeping,
     switches,
+    turning,
+    workflows,
 )
 from backwave_django.store.faults import guarded
 from backwave_django.store.room import Room
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         ScheduleAnswer,
         StoreSettings,
         SweepAnswer,
+        WorkflowAnswer,
     )
     from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         SchedulesAnswer,
     )
     from backwave_django.core.schedules import Decision, ScheduleSpec
+    from backwave_django.core.workflows import NewWorkflow, RetryScope
     from backwave_django.store.executor import Executor
 
 
@@ -93,6 +96,11 @@ class DatabaseStore:
         return intake.enqueue(self._room, jobs) if jobs else ()
 
     @guarded
+    def start_workflow(self, workflow: NewWorkflow, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        """See ``Store.start_workflow``."""
+        return workflows.start_workflow(self._room, workflow, jobs)
+
+    @guarded
     def claim(self, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
         """See ``Store.claim``."""
         return claims.claim(self._room, request, now=now)
@@ -102,15 +110,12 @@ class DatabaseStore:
         """See ``Store.report``."""
         return outcomes.report(self._room, outcomes_, now=now)
 
+    @guarded
     def turn(
-        self, outcomes: Sequence[Outcome], request: ClaimRequest, *, now: datetime
+        self, outcomes_: Sequence[Outcome], request: ClaimRequest, *, now: datetime
     ) -> tuple[ReportAnswer, ClaimAnswer]:
         """See ``Store.turn``."""
-        reported = self.report(outcomes, now=now)
-        try:
-            return reported, self.claim(request, now=now)
-        except StoreError as fault:
-            raise TurnFailed(reported, fault) from fault
+        return turning.turn(self._room, outcomes_, request, now=now)
 
     @guarded
     def register(self, pump: PumpInfo, *, now: datetime) -> datetime:
@@ -172,6 +177,27 @@ class DatabaseStore:
     ) -> tuple[ActionAnswer, ...]:
         """See ``Store.run_now``."""
         return operators.run_now(self._room, job_ids, actor=actor, now=now)
+
+    @guarded
+    def cancel_workflow(self, workflow_id: UUID, *, actor: Actor, now: datetime) -> WorkflowAnswer:
+        """See ``Store.cancel_workflow``."""
+        return workflows.cancel_workflow(self._room, workflow_id, actor=actor, now=now)
+
+    @guarded
+    def retry_workflow(
+        self, workflow_id: UUID, *, scope: RetryScope, actor: Actor, now: datetime
+    ) -> WorkflowAnswer:
+        """See ``Store.retry_workflow``."""
+        return workflows.retry_workflow(self._room, workflow_id, scope=scope, actor=actor, now=now)
+
+    @guarded
+    def restart_workflow(
+        self, workflow_id: UUID, *, new_id: Callable[[], UUID], actor: Actor, now: datetime
+    ) -> WorkflowAnswer:
+        """See ``Store.restart_workflow``."""
+        return workflows.restart_workflow(
+            self._room, workflow_id, new_id=new_id, actor=actor, now=now
+        )
 
     @guarded
     def pause(self, queue: str, *, until: datetime | None, actor: Actor, now: datetime) -> None:

@@ -30,11 +30,15 @@ ANY_LEASE: Final = Fence()
 
 
 class Applied(NamedTuple):
-    """One answer; ``gates`` says that the job ended and has dependents that wait for it."""
+    """One answer; ``gates`` says that the job ended and has dependents that wait for it.
+
+    ``queued`` is the row of the settle queue that was made for them, if one was.
+    """
 
     job_id: UUID
     reported: Reported
-    gates: bool
+    gates: bool = False
+    queued: int | None = None
 
 
 Detail = tuple[str | None, str | None, str | None, str | None, str | None]

@@ -85,16 +85,29 @@ history AS (
     CASE WHEN v.ended THEN NULL ELSE COALESCE(v.due_at, %(now)s) END
   FROM verdict v ORDER BY v.ord)
 """
-_ANSWER: Final = """
-SELECT v.final, v.final IS NULL AND EXISTS (SELECT 1 FROM {lease} l WHERE l.id = i.lease_id),
-  v.ended IS TRUE AND EXISTS (
-    SELECT 1 FROM {edge} d WHERE d.parent_id = i.job_id AND NOT d.settled),
-  clock_timestamp()
-FROM input i LEFT JOIN verdict v ON v.lease_id = i.lease_id ORDER BY i.ord
+# Whatever waits for an ended job is settled in a transaction that follows at once; if it does not
+# come to that, the sweep finds the parent here.
+_GATES: Final = """,
+gates AS MATERIALIZED (
+  SELECT v.job_id FROM verdict v WHERE v.ended AND EXISTS (
+    SELECT 1 FROM {edge} d WHERE d.parent_id = v.job_id AND NOT d.settled)),
+queued AS (
+  INSERT INTO {settle} (parent_id) SELECT g.job_id FROM gates g RETURNING id, parent_id)
 """
-
-_WITH_HISTORY: Final = Statement(_FENCE + _VERDICT + _HISTORY + _ANSWER)
-_WITHOUT_HISTORY: Final = Statement(_FENCE + _VERDICT + _ANSWER)
+_ROWS: Final = """
+SELECT v.final, v.final IS NULL AND EXISTS (SELECT 1 FROM {lease} l WHERE l.id = i.lease_id),
+  q.id, clock_timestamp()
+FROM input i LEFT JOIN verdict v ON v.lease_id = i.lease_id
+LEFT JOIN queued q ON q.parent_id = v.job_id ORDER BY i.ord
+"""
+#: Everything that applies a batch, by whether history is kept: a list of common table expressions
+#: that other ones may follow. ``input``, ``verdict`` and ``queued`` hold what became of it.
+APPLYING: Final = {
+    True: _FENCE + _VERDICT + _HISTORY + _GATES,
+    False: _FENCE + _VERDICT + _GATES,
+}
+_STATEMENTS: Final = {kept: Statement(text + _ROWS) for kept, text in APPLYING.items()}
+_STATES: Final = {state.value: state for state in JobState}
 
 
 def apply_in_one_statement(
@@ -103,9 +116,10 @@ def apply_in_one_statement(
     """Apply what the fences let through; answer every row in order, with the clock."""
     kept = room.settings.history is not History.OFF
     parameters = report_parameters(room, outcomes, fence=fence, now=now)
-    rows = room.executor.fetch(_WITH_HISTORY if kept else _WITHOUT_HISTORY, parameters)
+    rows = room.executor.fetch(_STATEMENTS[kept], parameters)
     return [
-        _answered(outcome, row) for outcome, row in zip(outcomes, rows, strict=True)
+        applied(outcome, row[0], exists=row[1], queued=row[2])
+        for outcome, row in zip(outcomes, rows, strict=True)
     ], room.told(rows[-1][3])
 
 
@@ -140,10 +154,11 @@ def report_parameters(
     }
 
 
-def _answered(outcome: Outcome, row: tuple[Any, ...]) -> Applied:
-    final, exists, gates, _clock = row
+def applied(outcome: Outcome, final: str | None, *, exists: bool, queued: int | None) -> Applied:
+    """Return the answer for one row of the statement."""
+    lease_id = outcome.lease_id
     if final is not None:
-        reported = Reported(outcome.lease_id, Verdict.APPLIED, JobState(final))
+        reported = Reported(lease_id, Verdict.APPLIED, _STATES[final])
     else:
-        reported = Reported(outcome.lease_id, Verdict.BUSY if exists else Verdict.STALE)
-    return Applied(outcome.job_id, reported, gates)
+        reported = Reported(lease_id, Verdict.BUSY if exists else Verdict.STALE)
+    return Applied(outcome.job_id, reported, queued is not None, queued)

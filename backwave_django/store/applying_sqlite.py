@@ -64,7 +64,7 @@ def apply_one_by_one(
         history.append(line)
         final = JobState(str(change["state"]))
         reported = Reported(outcome.lease_id, Verdict.APPLIED, final)
-        answers.append(Applied(outcome.job_id, reported, gates=final in TERMINAL and row[12]))
+        answers.append(Applied(outcome.job_id, reported, bool(final in TERMINAL and row[12])))
     executor.execute(_RELEASE, {"leases": list(held)})
     executor.execute_many(_SUCCEED, updates)
     if room.settings.history is not History.OFF:
@@ -76,7 +76,7 @@ def _refused(room: Room, outcome: Outcome, found: Sequence[tuple[Any, ...]]) -> 
     """A lease that is gone is stale; one that no longer meets its fence is left alone."""
     exists = any(room.executor.values.uuid(row[0]) == outcome.lease_id for row in found)
     verdict = Verdict.BUSY if exists else Verdict.STALE
-    return Applied(outcome.job_id, Reported(outcome.lease_id, verdict), gates=False)
+    return Applied(outcome.job_id, Reported(outcome.lease_id, verdict))
 
 
 def _changes(

@@ -2,74 +2,92 @@
 
 from __future__ import annotations
 
+import logging
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from backwave_django.core.bounds import MAX_BATCH
 from backwave_django.core.contract import ClaimAnswer
-from backwave_django.core.jobs import LeasedJob
 from backwave_django.store.capping import take_carefully
-from backwave_django.store.survey import FREE, Survey, survey
+from backwave_django.store.faults import DATABASE_ERRORS
+from backwave_django.store.survey import survey
 from backwave_django.store.taking import take_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from backwave_django.core.contract import ClaimRequest
+    from backwave_django.core.jobs import LeasedJob
+    from backwave_django.store.lanes import Lane, Survey
     from backwave_django.store.room import Room
+
+logger = logging.getLogger("backwave.store")
 
 
 def claim(room: Room, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
     """Lease due jobs of ``request.queues``; see ``Store.claim``."""
-    queues = tuple(dict.fromkeys(request.queues))
-    limit = min(request.limit, MAX_BATCH)
-    jobs: list[LeasedJob] = []
-    if not room.exact:
-        jobs = _take_remembered(room, request, queues, limit, now=now)
-    if len(jobs) == limit:
-        return ClaimAnswer(
-            jobs=tuple(jobs),
-            short=False,
-            next_due=now,
-            clock=room.clock(),
-            key_cursor=request.key_cursor,
-        )
-    return _full_pass(room, request, queues, jobs, limit, now=now)
+    lanes = remembered(room, request, now=now)
+    jobs = take_plain(room, request, lanes, sized(request), now=now) if lanes else []
+    return complete(room, request, jobs, now=now)
 
 
-def _take_remembered(
-    room: Room, request: ClaimRequest, queues: tuple[str, ...], limit: int, *, now: datetime
-) -> list[LeasedJob]:
-    """Claim from the lanes that the last survey found, above their floors."""
+def sized(request: ClaimRequest) -> int:
+    """Return how many jobs a claim may take."""
+    return min(request.limit, MAX_BATCH)
+
+
+def remembered(room: Room, request: ClaimRequest, *, now: datetime) -> list[Lane]:
+    """Return the lanes to try first: those of the last survey, if it can be trusted."""
     memory = room.lanes
-    if limit < 1 or room.executor.vendor != "postgresql" or not memory.knows(queues, now=now):
+    if room.exact or room.executor.vendor != "postgresql" or request.limit < 1:
         return []
-    memory.hint(lane for lane in request.hinted if lane[0] in queues)
-    lanes = memory.known(queues)
-    return take_plain(room, request, lanes, limit, now=now) if lanes else []
+    memory.hint(request.hinted, queues=request.queues)
+    return memory.known(request.queues, now=now)
+
+
+def complete(
+    room: Room, request: ClaimRequest, jobs: list[LeasedJob], *, now: datetime
+) -> ClaimAnswer:
+    """Answer a full batch; otherwise look everywhere, and take what is due there."""
+    if jobs and len(jobs) >= sized(request):
+        return _withheld(room, request, jobs, now=now)
+    try:
+        return _full_pass(room, request, jobs, now=now)
+    except DATABASE_ERRORS as error:
+        if not jobs:
+            raise
+        # These are leased: their pump must hear of them, or they idle until it recovers them.
+        logger.warning("a claim was cut short: %s", error)
+        return _withheld(room, request, jobs, now=now)
+
+
+def _withheld(
+    room: Room, request: ClaimRequest, jobs: Sequence[LeasedJob], *, now: datetime
+) -> ClaimAnswer:
+    return ClaimAnswer(
+        jobs=tuple(jobs),
+        short=False,
+        next_due=now,
+        clock=room.last_clock or now,
+        key_cursor=request.key_cursor,
+    )
 
 
 def _full_pass(
-    room: Room,
-    request: ClaimRequest,
-    queues: tuple[str, ...],
-    jobs: list[LeasedJob],
-    limit: int,
-    *,
-    now: datetime,
+    room: Room, request: ClaimRequest, jobs: list[LeasedJob], *, now: datetime
 ) -> ClaimAnswer:
-    """Look everywhere, and take what is due."""
-    seen = _look(room, request, queues, now=now)
+    """Look at all lanes, take what is due, and look again if anything was."""
+    seen = _look(room, request, now=now)
     key_cursor = request.key_cursor
     due = [lane for lane in seen.lanes if lane.first_due is not None and lane.first_due <= now]
-    if due and len(jobs) < limit:
-        room_left = limit - len(jobs)
-        if seen.plain and room.executor.vendor == "postgresql":
-            jobs += take_plain(room, request, due, room_left, now=now)
-        else:
-            jobs += take_carefully(room, request, due, room_left, now=now)
+    left = sized(request) - len(jobs)
+    if due and left > 0:
+        jobs += _take(room, request, seen, due, left, now=now)
         keys = [job.limit_key for job in jobs if job.limit_key is not None]
         key_cursor = keys[-1] if keys else _last_key(seen, key_cursor)
-        seen = _look(room, request, queues, now=now)
+        if len(jobs) < sized(request) or room.exact:
+            seen = _look(room, request, now=now)
     return ClaimAnswer(
         jobs=tuple(jobs),
         short=len(jobs) < request.limit and seen.whole,
@@ -79,10 +97,32 @@ def _full_pass(
     )
 
 
-def _look(room: Room, request: ClaimRequest, queues: tuple[str, ...], *, now: datetime) -> Survey:
+def _look(room: Room, request: ClaimRequest, *, now: datetime) -> Survey:
+    queues = tuple(dict.fromkeys(request.queues))
     seen = survey(room, queues, key_cursor=request.key_cursor, now=now)
-    room.lanes.learn(queues, seen.lanes, limited=seen.limited, cost=FREE, now=now)
+    room.lanes.learn(queues, seen, now=now)
     return seen
+
+
+def _take(
+    room: Room,
+    request: ClaimRequest,
+    seen: Survey,
+    lanes: Sequence[Lane],
+    limit: int,
+    *,
+    now: datetime,
+) -> list[LeasedJob]:
+    """Take from lanes in their order; neighbours of one kind share a statement."""
+    if room.executor.vendor != "postgresql":
+        return take_carefully(room, request, lanes, limit, now=now)
+    jobs: list[LeasedJob] = []
+    for plain, neighbours in groupby(lanes, key=seen.is_plain):
+        left = limit - len(jobs)
+        if left > 0:
+            take = take_plain if plain else take_carefully
+            jobs += take(room, request, list(neighbours), left, now=now)
+    return jobs
 
 
 def _last_key(seen: Survey, cursor: str) -> str:

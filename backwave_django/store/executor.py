@@ -25,14 +25,13 @@ class Executor(Protocol):
     using: str
     #: ``postgresql`` or ``sqlite``.
     vendor: str
+    #: Whether a failing statement may spoil a transaction that is not ours.
+    guards_statements: bool
     #: How values are written and read.
     values: Values
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit what happens inside, or nothing; inside another one, be a part of it."""
-
-    def savepoint(self) -> AbstractContextManager[None]:
-        """Undo what happens inside if it raises, and keep the transaction it is in."""
+        """Commit what happens inside, or nothing; inside another one, be a savepoint of it."""
 
     def relax(self) -> None:
         """Let the planner plan for this transaction as the server is set up to."""

@@ -15,7 +15,6 @@ from backwave_django.store.dialects.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from datetime import timedelta
 
     from backwave_django.core.contract import StoreSettings
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 class DjangoExecutor:
     """Django's connection of the calling thread, in whatever transaction the caller has begun."""
+
+    guards_statements = True
 
     def __init__(self, using: str) -> None:
         self.using = using
@@ -43,10 +44,6 @@ class DjangoExecutor:
                 # A transaction that begins by reading may not wait for the write lock later.
                 self.execute(TAKE_WRITE_LOCK, {})
             yield
-
-    def savepoint(self) -> AbstractContextManager[None]:
-        """A savepoint in the transaction."""
-        return transaction.atomic(using=self.using)
 
     def relax(self) -> None:
         """Nothing: no setting was made."""

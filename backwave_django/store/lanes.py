@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: How long a pump that finds full batches may trust its floors and its list of lanes.
 TRUST_FOR: Final = timedelta(seconds=1)
-#: A full pass may cost at most one part in this many of a pump's time.
+#: A full pass may take at most one part in this many of a pump's time.
 PASS_SHARE: Final = 20
 
 _LOWEST: Final = (datetime(1, 1, 2, tzinfo=UTC), UUID(int=0))
@@ -32,6 +32,31 @@ class Lane(NamedTuple):
     first_due: datetime | None
 
 
+class Survey(NamedTuple):
+    """Lanes in claim order, and what the database says beside them.
+
+    ``limited`` are queues with a cap of their own; ``whole`` is false when there are more limit
+    keys than one claim looks at; ``cost`` is how long the looking took.
+    """
+
+    lanes: list[Lane]
+    limited: frozenset[str]
+    whole: bool
+    clock: datetime
+    cost: timedelta
+
+    def is_plain(self, lane: Lane) -> bool:
+        """Tell whether no cap can concern ``lane``."""
+        return lane.key is None and lane.queue not in self.limited
+
+    def next_due(self, *, now: datetime) -> datetime | None:
+        """Return ``now`` if something is due, else when something will be."""
+        if not self.whole:
+            return now
+        first = min((lane.first_due for lane in self.lanes if lane.first_due), default=None)
+        return first if first is None or first > now else now
+
+
 @dataclass(slots=True)
 class LaneMemory:
     """What one pump remembers between claims. Nothing in it is needed for correctness."""
@@ -40,51 +65,54 @@ class LaneMemory:
     surveyed_at: dict[str, datetime] = field(default_factory=dict)
     #: Queues in which the last survey saw a limit or keyed jobs.
     careful: set[str] = field(default_factory=set)
+    #: Queues in which it saw nothing due: looking again tells as much as trying to claim.
+    quiet: set[str] = field(default_factory=set)
     trust_for: timedelta = TRUST_FOR
 
-    def knows(self, queues: Sequence[str], *, now: datetime) -> bool:
-        """Tell whether all ``queues`` were surveyed lately, and hold plain lanes only."""
+    def known(self, queues: Sequence[str], *, now: datetime) -> list[Lane]:
+        """Return the lanes of ``queues`` in claim order; none when a survey is the better move."""
+        place = {queue: number for number, queue in enumerate(dict.fromkeys(queues))}
+        if not self._can_trust(place, now=now):
+            return []
+        lanes = [
+            Lane(queue, priority, None, None) for queue, priority in self.floors if queue in place
+        ]
+        lanes.sort(key=lambda lane: (place[lane.queue], lane.priority))
+        return lanes
+
+    def _can_trust(self, queues: Iterable[str], *, now: datetime) -> bool:
         oldest = now - self.trust_for
-        surveyed = self.surveyed_at
-        return all(
-            queue in surveyed and surveyed[queue] > oldest and queue not in self.careful
-            for queue in queues
-        )
+        busy = False
+        for queue in queues:
+            seen_at = self.surveyed_at.get(queue)
+            if seen_at is None or seen_at <= oldest or queue in self.careful:
+                return False
+            busy = busy or queue not in self.quiet
+        return busy
 
-    def known(self, queues: Sequence[str]) -> list[Lane]:
-        """Return the remembered lanes of ``queues`` in claim order."""
-        place = {queue: number for number, queue in enumerate(queues)}
-        lanes = [Lane(queue, priority, None, None) for queue, priority in self.floors]
-        served = [lane for lane in lanes if lane.queue in place]
-        served.sort(key=lambda lane: (place[lane.queue], lane.priority))
-        return served
-
-    def learn(
-        self,
-        queues: Sequence[str],
-        lanes: Iterable[Lane],
-        *,
-        limited: Iterable[str],
-        cost: timedelta,
-        now: datetime,
-    ) -> None:
+    def learn(self, queues: Sequence[str], seen: Survey, *, now: datetime) -> None:
         """Take in a survey: these are the lanes of ``queues`` now, and no floor is known."""
         served = set(queues)
         self.floors = {lane: floor for lane, floor in self.floors.items() if lane[0] not in served}
-        self.careful -= served
-        self.careful.update(limited)
-        for lane in lanes:
+        self.careful = (self.careful - served) | seen.limited
+        due = set()
+        for lane in seen.lanes:
             if lane.key is None:
                 self.floors[lane.queue, lane.priority] = _LOWEST
             else:
                 self.careful.add(lane.queue)
+            if lane.first_due is not None and lane.first_due <= now:
+                due.add(lane.queue)
+        self.quiet = (self.quiet | served) - due
         self.surveyed_at.update(dict.fromkeys(queues, now))
-        self.trust_for = max(TRUST_FOR, PASS_SHARE * cost)
+        self.trust_for = max(TRUST_FOR, PASS_SHARE * seen.cost)
 
-    def hint(self, lanes: Iterable[tuple[str, int]]) -> None:
+    def hint(self, lanes: Iterable[tuple[str, int]], *, queues: Sequence[str]) -> None:
         """Add lanes that a hint spoke of; their priorities are as callers write them."""
         for queue, priority in lanes:
-            self.floors.setdefault((queue, -priority), _LOWEST)
+            if queue in queues:
+                self.floors.setdefault((queue, -priority), _LOWEST)
+                self.quiet.discard(queue)
 
     def floor(self, lane: Lane) -> tuple[datetime, UUID]:
         """Return the last claimed row of ``lane``, or something below all rows."""

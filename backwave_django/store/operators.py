@@ -93,7 +93,7 @@ def cancel(
 ) -> tuple[ActionAnswer, ...]:
     """Cancel waiting jobs; ask running ones to stop; see ``Store.cancel``."""
     with room.executor.transaction():
-        before, asked = _cancel_each(room, dict.fromkeys(job_ids), now=now)
+        before, asked = cancel_each(room, dict.fromkeys(job_ids), now=now)
         done = [job.id for job in before.values() if job.state in CANCELLABLE]
         settle_dependents(room, done, now=now)
         audit = Audit(room, actor, now)
@@ -109,7 +109,7 @@ def cancel(
     return answers_to(job_ids, answers)
 
 
-def _cancel_each(
+def cancel_each(
     room: Room, job_ids: Iterable[UUID], *, now: datetime
 ) -> tuple[dict[UUID, Locked], set[UUID]]:
     """Try the lease first, then the job; return jobs as they were, and those asked to stop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from backwave_django.core.contract import ReportAnswer
@@ -10,16 +11,17 @@ from backwave_django.core.states import Cause, JobState
 from backwave_django.store.applied import ANY_LEASE, Fence
 from backwave_django.store.applying_postgresql import apply_in_one_statement
 from backwave_django.store.applying_sqlite import apply_one_by_one
-from backwave_django.store.faults import is_refused_data
-from backwave_django.store.settling import settle_dependents
+from backwave_django.store.faults import DATABASE_ERRORS, is_refused_data
+from backwave_django.store.settling import leave_queue, settle_dependents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-    from uuid import UUID
 
     from backwave_django.store.applied import Applied
     from backwave_django.store.room import Room
+
+logger = logging.getLogger("backwave.store")
 
 _REFUSED: Final = "backwave_django.RefusedByDatabase"
 
@@ -55,8 +57,7 @@ def _apply_or_split(
     if not outcomes:
         return [], room.clock()
     try:
-        with room.executor.transaction():
-            return _apply_and_settle(room, outcomes, fence=fence, now=now)
+        return _apply_and_settle(room, outcomes, fence=fence, now=now)
     except Exception as error:
         if not is_refused_data(error):
             raise
@@ -72,17 +73,41 @@ def _apply_or_split(
 def _apply_and_settle(
     room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
 ) -> tuple[list[Reported], datetime]:
-    steps = {"postgresql": apply_in_one_statement, "sqlite": apply_one_by_one}
-    answers, clock = steps[room.executor.vendor](room, outcomes, fence=fence, now=now)
-    settle_ended(room, answers, now=now)
+    if room.executor.vendor == "sqlite":
+        with room.executor.transaction():
+            answers, clock = apply_one_by_one(room, outcomes, fence=fence, now=now)
+            settle_dependents(room, [each.job_id for each in answers if each.gates], now=now)
+    else:
+        answers, clock = _apply_at_once(room, outcomes, fence=fence, now=now)
+        settle_applied(room, answers, now=now)
     return [answer.reported for answer in answers], clock
 
 
-def settle_ended(room: Room, answers: Sequence[Applied], *, now: datetime) -> None:
-    """Let go of what waits for the jobs that ended here."""
-    parents: list[UUID] = [answer.job_id for answer in answers if answer.gates]
-    if parents:
-        settle_dependents(room, parents, now=now)
+def _apply_at_once(
+    room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
+) -> tuple[list[Applied], datetime]:
+    if not room.executor.guards_statements:
+        return apply_in_one_statement(room, outcomes, fence=fence, now=now)
+    # A savepoint, so that a refused row does not spoil the transaction of the caller.
+    with room.executor.transaction():
+        return apply_in_one_statement(room, outcomes, fence=fence, now=now)
+
+
+def settle_applied(room: Room, answers: Sequence[Applied], *, now: datetime) -> None:
+    """Settle what waits for jobs that ended, in a transaction that follows their own.
+
+    What fails here is left to the sweep: the parents are in the settle queue.
+    """
+    gates = [answer for answer in answers if answer.gates]
+    if not gates:
+        return
+    rows = [answer.queued for answer in gates if answer.queued is not None]
+    try:
+        with room.executor.transaction():
+            leave_queue(room, rows)
+            settle_dependents(room, [answer.job_id for answer in gates], now=now)
+    except DATABASE_ERRORS as error:
+        logger.warning("dependents of %d jobs are left to the sweep: %s", len(gates), error)
 
 
 def _apply_refused(
@@ -100,8 +125,7 @@ def _apply_refused(
     else:
         milder = outcome
     bare = milder._replace(tags=None, log=None, failure=_clean_failure(milder.failure))
-    with room.executor.transaction():
-        return _apply_and_settle(room, [bare], fence=fence, now=now)
+    return _apply_and_settle(room, [bare], fence=fence, now=now)
 
 
 def _clean_failure(failure: Failure | None) -> Failure | None:

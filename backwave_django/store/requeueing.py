@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from backwave_django.core.contract import ActionAnswer, ActionResult
 from backwave_django.core.dependencies import birth, is_dead, is_over, parents_first
 from backwave_django.core.jobs import EdgeMode
 from backwave_django.core.states import REQUEUEABLE, JobState
+from backwave_django.core.workflows import Edge
 from backwave_django.store.audit import Audit
 from backwave_django.store.faults import is_duplicate
 from backwave_django.store.hints import announce
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from backwave_django.store.operators import Locked
     from backwave_django.store.room import Room
 
-_EDGES: Final = Statement("SELECT parent_id, child_id, mode FROM {edge} WHERE child_id {any:jobs}")
+_EDGES: Final = Statement(
+    "SELECT parent_id, child_id, mode FROM {edge} WHERE child_id {any:jobs}"
+    " ORDER BY id"
+)
 _HOLDER: Final = Statement("SELECT id FROM {job} WHERE unique_live = %(key)s")
 _BRING_BACK: Final = Statement(
     """
@@ -41,19 +45,14 @@ WHERE parent_id = %(parent)s AND child_id = %(child)s
 )
 
 
-class _Edge(NamedTuple):
-    parent: UUID
-    mode: EdgeMode
-
-
 @dataclass(slots=True)
-class _Desk:
+class Comeback:
     """The jobs concerned, their parents, and what state each is in by now."""
 
     room: Room
     now: datetime
     jobs: dict[UUID, Locked]
-    edges: dict[UUID, list[_Edge]]
+    edges: dict[UUID, list[Edge]]
     states: dict[UUID, JobState]
 
     def requeue(self, job_id: UUID) -> tuple[ActionResult, str]:
@@ -66,29 +65,31 @@ class _Desk:
         if failed:
             names = ", ".join(sorted(map(str, failed)))
             return ActionResult.REFUSED, f"requeue its parent first: {names}"
-        holder = self._holder(job) or self._bring_back(job, edges)
+        holder = self.holder(job) or self.bring_back(job)
         if holder is not None:
             return ActionResult.CONFLICT, f"job {holder} holds its unique key"
         return ActionResult.DONE, ""
 
-    def _holder(self, job: Locked) -> UUID | None:
+    def holder(self, job: Locked) -> UUID | None:
+        """Return the live job that holds the job's unique key, if there is one."""
         if job.unique_key is None:
             return None
         rows = self.room.executor.fetch(_HOLDER, {"key": job.unique_key})
         return self.room.executor.values.uuid(rows[0][0]) if rows else None
 
-    def _bring_back(self, job: Locked, edges: Sequence[_Edge]) -> UUID | str | None:
+    def bring_back(self, job: Locked) -> UUID | str | None:
         """Write the job anew; return who took its key in between, if somebody did."""
+        edges = self.edges.get(job.id, [])
         born = birth((edge.mode, self.states.get(edge.parent)) for edge in edges)
         executor = self.room.executor
         row = {"job": job.id, "state": born.state.value, "pending": born.pending, "now": self.now}
         try:
-            with executor.savepoint():
+            with executor.transaction():
                 executor.execute(_BRING_BACK, row)
         except Exception as error:
             if not is_duplicate(error):
                 raise
-            return self._holder(job) or "that is gone again"
+            return self.holder(job) or "that is gone again"
         over = [
             {"parent": e.parent, "child": job.id, "over": is_over(self.states.get(e.parent))}
             for e in edges
@@ -103,13 +104,13 @@ def requeue(
 ) -> tuple[ActionAnswer, ...]:
     """Bring terminal jobs back; see ``Store.requeue``."""
     with room.executor.transaction():
-        edges = _edges_into(room, job_ids)
+        edges = edges_into(room, job_ids)
         parents = {child: [edge.parent for edge in found] for child, found in edges.items()}
         order = parents_first(job_ids, parents=parents)
         # Parents too: one that ends while we look would leave the job waiting for nobody.
         concerned = {parent for found in parents.values() for parent in found} | set(job_ids)
         jobs = lock_jobs(room, concerned)
-        desk = _Desk(room, now, jobs, edges, {job.id: job.state for job in jobs.values()})
+        desk = Comeback(room, now, jobs, edges, {job.id: job.state for job in jobs.values()})
         audit = Audit(room, actor, now)
         answers = {job_id: _one(desk, job_id, audit) for job_id in order}
         audit.write()
@@ -118,15 +119,16 @@ def requeue(
     return answers_to(job_ids, answers)
 
 
-def _edges_into(room: Room, job_ids: Sequence[UUID]) -> dict[UUID, list[_Edge]]:
+def edges_into(room: Room, job_ids: Sequence[UUID]) -> dict[UUID, list[Edge]]:
+    """Return the incoming edges of each job that has some, in the order of their making."""
     uuid = room.executor.values.uuid
-    found: dict[UUID, list[_Edge]] = {}
+    found: dict[UUID, list[Edge]] = {}
     for parent, child, mode in room.executor.fetch(_EDGES, {"jobs": list(job_ids)}):
-        found.setdefault(uuid(child), []).append(_Edge(uuid(parent), EdgeMode(mode)))
+        found.setdefault(uuid(child), []).append(Edge(uuid(parent), uuid(child), EdgeMode(mode)))
     return found
 
 
-def _one(desk: _Desk, job_id: UUID, audit: Audit) -> ActionAnswer:
+def _one(desk: Comeback, job_id: UUID, audit: Audit) -> ActionAnswer:
     target = ("job", str(job_id))
     if job_id not in desk.jobs:
         audit.note("requeue", target, {}, {}, ActionResult.GONE)

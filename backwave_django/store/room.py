@@ -38,16 +38,18 @@ class Room:
     exact: bool = False
     hints: bool = True
     lanes: LaneMemory = field(default_factory=LaneMemory)
+    #: The clock of the last answer that carried one.
+    last_clock: datetime | None = None
 
     def clock(self) -> datetime:
         """Return the database's clock."""
         if self.fixed_clock is not None:
             return self.fixed_clock()
-        rows = self.executor.fetch(_CLOCK[self.executor.vendor], {})
-        return self.executor.values.instant(rows[0][0])
+        return self.told(self.executor.fetch(_CLOCK[self.executor.vendor], {})[0][0])
 
     def told(self, value: object) -> datetime:
         """Return the clock that came with an answer of the database."""
         if self.fixed_clock is not None:
             return self.fixed_clock()
-        return self.executor.values.instant(value)
+        self.last_clock = self.executor.values.instant(value)
+        return self.last_clock

@@ -90,6 +90,14 @@ def settle_dependents(
         level = _move_children(room, mine, locked, now=now)
 
 
+_LEAVE: Final = Statement("DELETE FROM {settle} WHERE id {any:rows}")
+
+
+def leave_queue(room: Room, rows: Sequence[int]) -> None:
+    """Take rows out of the settle queue, in the transaction that settles their parents."""
+    room.executor.execute(_LEAVE, {"rows": list(rows)})
+
+
 def _open_edges(room: Room, parents: Sequence[Any], bound: int) -> tuple[list[_Edge], list[Any]]:
     """Return at most ``bound`` unsettled edges, and the parents that have more of them.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.bounds import MAX_KEYS_PER_CLAIM
-from backwave_django.store.lanes import Lane
+from backwave_django.store.lanes import Lane, Survey
 from backwave_django.store.names import Statement
 
 if TYPE_CHECKING:
@@ -17,36 +17,11 @@ if TYPE_CHECKING:
     from backwave_django.store.room import Room
 
 
-class Survey(NamedTuple):
-    """Lanes in claim order, and what the store's database says beside them.
-
-    ``limited`` are queues with a cap of their own; ``whole`` is false when there are more limit
-    keys than one claim looks at.
-    """
-
-    lanes: list[Lane]
-    limited: frozenset[str]
-    whole: bool
-    clock: datetime
-
-    @property
-    def plain(self) -> bool:
-        """Whether no cap and no limit key is in sight."""
-        return not self.limited and all(lane.key is None for lane in self.lanes)
-
-    def next_due(self, *, now: datetime) -> datetime | None:
-        """Return ``now`` if something is due, else when something will be."""
-        if not self.whole:
-            return now
-        first = min((lane.first_due for lane in self.lanes if lane.first_due), default=None)
-        return first if first is None or first > now else now
-
-
 _PLAIN: Final = """
 SELECT served.name, served.cap, served.keyed, lane.priority,
   (SELECT min(j.due_at) FROM {{job}} j WHERE j.state = 'scheduled' AND j.limit_key IS NULL
     AND j.queue = lane.queue AND j.priority = lane.priority),
-  {clock}
+  {clock}, {began}
 FROM served LEFT JOIN lane ON lane.queue = served.name AND lane.priority IS NOT NULL
 """
 _SERVED: Final = """
@@ -68,11 +43,13 @@ _CLOCKS: Final = {
         "value": "value",
         "source": "unnest(%(queues)s::text[]) AS s(value)",
         "clock": "clock_timestamp()",
+        "began": "statement_timestamp()",
     },
     "sqlite": {
         "value": "value",
         "source": "json_each(%(queues)s) AS s",
         "clock": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        "began": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
     },
 }
 
@@ -122,7 +99,7 @@ def survey(room: Room, queues: Sequence[str], *, key_cursor: str, now: datetime)
     place = {queue: number for number, queue in enumerate(queues)}
     lanes = [
         Lane(queue, priority, None, read(due))
-        for queue, _cap, _keyed, priority, due, _clock in rows
+        for queue, _cap, _keyed, priority, due, *_clocks in rows
         if priority is not None
     ]
     limited = frozenset(row[0] for row in rows if row[1] is not None)
@@ -133,8 +110,11 @@ def survey(room: Room, queues: Sequence[str], *, key_cursor: str, now: datetime)
         lanes += found[:MAX_KEYS_PER_CLAIM]
     # Stable: keys stay in their rotation, after the unkeyed lane of the same priority.
     lanes.sort(key=lambda lane: (place[lane.queue], lane.priority, lane.key is not None))
-    clock = room.told(rows[0][5]) if rows else room.clock()
-    return Survey(lanes, limited, whole, clock)
+    if not rows:
+        return Survey(lanes, limited, whole, room.clock(), timedelta(0))
+    # The last row's clock was read when all of the looking was done.
+    ended, began = (executor.values.instant(value) for value in rows[-1][5:7])
+    return Survey(lanes, limited, whole, room.told(rows[-1][5]), ended - began)
 
 
 def _rotation(room: Room, queue: str, *, cursor: str) -> list[Lane]:
@@ -147,7 +127,3 @@ def _rotation(room: Room, queue: str, *, cursor: str) -> list[Lane]:
             found += executor.fetch(_keyed(executor.vendor, bounds), parameters)
     read = executor.values.instant_or_none
     return [Lane(queue, priority, key, read(due)) for key, priority, due in found]
-
-
-#: What a survey costs when nothing was measured.
-FREE: Final = timedelta(0)

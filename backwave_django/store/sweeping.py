@@ -10,7 +10,7 @@ from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.endings import APPEND, END, ending
 from backwave_django.store.names import Statement
-from backwave_django.store.settling import settle_dependents
+from backwave_django.store.settling import leave_queue, settle_dependents
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +30,6 @@ SELECT s.id, s.parent_id FROM {{settle}} s LEFT JOIN {{job}} p ON p.id = s.paren
 WHERE p.id IS NULL OR p.state IN {{terminal}}
 ORDER BY s.id LIMIT {limit} {{skip_locked:s}}
 """
-_DONE: Final = Statement("DELETE FROM {settle} WHERE id {any:rows}")
 _LATE: Final = """
 SELECT j.id, j.run, j.spent FROM {{job}} j WHERE j.state = 'scheduled'
   AND j.deadline IS NOT NULL AND j.deadline <= %(now)s
@@ -66,7 +65,7 @@ def _settle_left_over(room: Room, *, limit: int, now: datetime) -> int:
     rows = room.executor.fetch(_left_over(limit), {})
     if rows:
         # What cannot be settled now goes back into the queue as a new row.
-        room.executor.execute(_DONE, {"rows": [row[0] for row in rows]})
+        leave_queue(room, [row[0] for row in rows])
         settle_dependents(room, list(dict.fromkeys(row[1] for row in rows)), now=now)
     return len(rows)
 

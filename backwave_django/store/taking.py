@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXACT_UP_TO: Final = 32
 _STEP: Final = 8
 
-_LEASING: Final = """
+LEASING: Final = """
 named AS MATERIALIZED (SELECT pick.id, pick.ord, gen_random_uuid() AS lease_id FROM pick),
 claimed AS (
   UPDATE {job} j SET state = 'leased', run = j.run + 1,
@@ -38,13 +38,15 @@ leased AS (
     cancel_requested, retry)
   SELECT c.lease_id, c.id, c.queue, c.limit_key, %(pump)s, c.run, %(now)s, %(expires)s, false,
     c.retry FROM claimed c)
+"""
+#: The columns of a claimed row, in the order of ``LeasedJob``, and two more.
+LEASED_COLUMNS: Final = """
 SELECT lease_id, id, wire_name, queue, run, spent, payload, payload_version, tags, due_at,
   deadline, limit_key, unroutable_since, schedule, scheduled_for, workflow, trace, retry,
-  %(expires)s::timestamptz, priority
-FROM claimed ORDER BY ord, due_at, id
-"""
+  %(expires)s::timestamptz, priority, clock_timestamp()"""
+_ROWS: Final = LEASED_COLUMNS + " FROM claimed ORDER BY ord, due_at, id"
 _PLAIN: Final = """
-WITH lane AS MATERIALIZED (
+lane AS MATERIALIZED (
   SELECT l.queue, l.priority, l.floor_due, l.floor_id, l.ord
   FROM unnest(%(queues)s::text[], %(priorities)s::smallint[], %(floors)s::timestamptz[],
     %(floor_ids)s::uuid[]) WITH ORDINALITY AS l(queue, priority, floor_due, floor_id, ord)
@@ -62,10 +64,15 @@ pick AS MATERIALIZED (
 """
 
 
+def taking_plain(limit: int) -> str:
+    """Return the common table expressions that lease at most ``limit`` jobs of plain lanes."""
+    return _PLAIN.format(limit=limit) + LEASING
+
+
 @cache
 def plain_statement(limit: int) -> Statement:
     """Return the statement that leases at most ``limit`` jobs of plain lanes."""
-    return Statement(_PLAIN.format(limit=limit) + _LEASING)
+    return Statement("WITH" + taking_plain(limit) + _ROWS)
 
 
 def rounded(limit: int) -> int:
@@ -106,15 +113,15 @@ def take_plain(
 ) -> list[LeasedJob]:
     """Lease at most ``limit`` due jobs of ``lanes`` in one statement, without any cap."""
     size = limit if room.exact else rounded(limit)
-    with room.executor.transaction():
-        rows = room.executor.fetch(
-            plain_statement(size), plain_parameters(room, request, lanes, now=now)
-        )
-    return taken(room, rows)
+    parameters = plain_parameters(room, request, lanes, now=now)
+    return taken(room, room.executor.fetch(plain_statement(size), parameters))
 
 
 def taken(room: Room, rows: Sequence[tuple[Any, ...]]) -> list[LeasedJob]:
     """Build the jobs of claimed rows, and raise the floors of their lanes."""
+    if not rows:
+        return []
+    room.told(rows[-1][20])
     # The last row of each lane is kept: rows come in the order of their lanes.
     for queue, priority, due_at, job_id in {
         (row[3], row[19]): (row[3], row[19], row[9], row[1]) for row in rows
@@ -151,7 +158,7 @@ _GIVEN_ROWS: Final = """
 WITH pick AS MATERIALIZED (
   SELECT p.id, p.ord FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS p(id, ord)),
 """
-_GIVEN: Final = Statement(_GIVEN_ROWS + _LEASING)
+_GIVEN: Final = Statement(_GIVEN_ROWS + LEASING + _ROWS)
 
 
 def lease_rows(

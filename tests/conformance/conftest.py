@@ -24,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "row_locks: the clause is about rows that another transaction holds"
     )
+    config.addinivalue_line("markers", "on_databases: the clause is about databases only")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -31,7 +32,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "make_subject" not in metafunc.fixturenames:
         return
     about_locks = metafunc.definition.get_closest_marker("row_locks") is not None
-    names = ["memory"]
+    about_databases = metafunc.definition.get_closest_marker("on_databases") is not None
+    names = [] if about_databases else ["memory"]
     if not (about_locks and connection.vendor == "sqlite"):
         names += ["django", "pump"]
     kinds = [

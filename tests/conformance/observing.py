@@ -11,7 +11,7 @@ from backwave_django import models
 from backwave_django.core.jobs import EdgeMode
 from backwave_django.core.leases import PumpInfo
 from backwave_django.core.memory import Snapshot
-from backwave_django.core.memory.rows import ActionRow, LimitRow
+from backwave_django.core.memory.rows import ActionRow, LimitRow, WorkflowRow
 from backwave_django.core.outcomes import Failure
 from backwave_django.core.schedule_rows import ScheduleRow
 from backwave_django.core.schedules import Rule, ScheduleSpec
@@ -91,6 +91,9 @@ def observe_database(using: str = "default") -> Snapshot:
         schedules={
             row["name"]: _schedule(row) for row in models.Schedule.objects.using(using).values()
         },
+        workflows={
+            row["id"]: _workflow(row) for row in models.Workflow.objects.using(using).values()
+        },
     )
 
 
@@ -142,6 +145,13 @@ def _schedule(row: Row) -> ScheduleRow:
     kept = {name: row[name] for name in _SCHEDULE_SPEC}
     spec = ScheduleSpec(rule=rule, tags=json.dumps(row["tags"] or {}), **kept)
     return ScheduleRow(spec=spec, **{name: row[name] for name in _SCHEDULE})
+
+
+def _workflow(row: Row) -> WorkflowRow:
+    steps = {name: UUID(job_id) for name, job_id in row["steps"].items()}
+    return WorkflowRow(
+        name=row["name"], created_at=row["created_at"], size=row["size"], steps=steps
+    )
 
 
 def _action(row: Row) -> ActionRow:

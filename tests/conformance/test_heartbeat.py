@@ -198,6 +198,14 @@ def test_progress_of_a_lost_lease_is_dropped(store: Store, observe: Observe) -> 
     assert observe().leases[uid(1)]["progress"] is None
 
 
+def test_progress_of_a_lease_that_was_not_listed_is_dropped(store: Store, observe: Observe) -> None:
+    store.enqueue([new_job(1)])
+    (job,) = store.claim(claim_request(), now=T0).jobs
+    progress = (Progress(lease_id=job.lease_id, done=1, total=2),)
+    store.heartbeat(beat(progress=progress), now=T0)
+    assert observe().leases[uid(1)]["progress"] is None
+
+
 def test_retired_pump_says_why(store: Store, observe: Observe) -> None:
     for pump in (PUMP, OTHER_PUMP):
         store.register(pump_info(pump), now=T0)

@@ -55,7 +55,7 @@ def ticks(snapshot: Snapshot) -> list[object]:
     return sorted(job["scheduled_for"] for job in snapshot.jobs.values())  # type: ignore[type-var]  # instants
 
 
-def test_a_due_tick_becomes_a_job(store: Store, observe: Observe):
+def test_a_due_tick_becomes_a_job(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec(priority=5, tags='{"team": "ops"}', limit_key="k"))
     now = T0 + HOUR + 3 * SECOND
     answer = store.mint(decisions(store, now=now), now=now)
@@ -72,7 +72,7 @@ def test_a_due_tick_becomes_a_job(store: Store, observe: Observe):
     assert (row(observe()).cursor, row(observe()).next_at) == (T0 + HOUR, T0 + 2 * HOUR)
 
 
-def test_f083_a_claim_carries_the_nominal_time(store: Store):
+def test_f083_a_claim_carries_the_nominal_time(store: Store) -> None:
     declare(store)
     for late in (T0 + HOUR + 100 * SECOND, T0 + 2 * HOUR + 100 * SECOND):
         turn(store, now=late)
@@ -83,7 +83,7 @@ def test_f083_a_claim_carries_the_nominal_time(store: Store):
     ]
 
 
-def test_a_decision_applies_once(store: Store, observe: Observe):
+def test_a_decision_applies_once(store: Store, observe: Observe) -> None:
     declare(store)
     made = decisions(store, now=T0 + HOUR)
     assert store.mint(made, now=T0 + HOUR).rows[0].result is MINTED
@@ -107,7 +107,9 @@ def test_a_decision_applies_once(store: Store, observe: Observe):
     ],
     ids=["paused", "retired", "edited", "moved", "minted"],
 )
-def test_a_schedule_that_changed_meanwhile_is_left_alone(store: Store, observe: Observe, change):
+def test_a_schedule_that_changed_meanwhile_is_left_alone(
+    store: Store, observe: Observe, change: Callable[[Store], object]
+) -> None:
     declare(store)
     made = decisions(store, now=T0 + HOUR)
     change(store)
@@ -116,7 +118,7 @@ def test_a_schedule_that_changed_meanwhile_is_left_alone(store: Store, observe: 
     assert observe() == before
 
 
-def test_a_schedule_that_is_gone_is_left_alone(store: Store, observe: Observe):
+def test_a_schedule_that_is_gone_is_left_alone(store: Store, observe: Observe) -> None:
     store.save_schedule(schedule_spec(), actor=ACTOR, now=T0)
     made = decisions(store, now=T0 + HOUR)
     store.delete_schedule("nightly", actor=ACTOR, now=T0)
@@ -124,7 +126,9 @@ def test_a_schedule_that_is_gone_is_left_alone(store: Store, observe: Observe):
     assert observe().jobs == {}
 
 
-def test_a_job_that_was_edited_meanwhile_is_minted_as_it_is_now(store: Store, observe: Observe):
+def test_a_job_that_was_edited_meanwhile_is_minted_as_it_is_now(
+    store: Store, observe: Observe
+) -> None:
     declare(store)
     made = decisions(store, now=T0 + HOUR)
     declare(store, schedule_spec(queue="bulk"))
@@ -132,14 +136,14 @@ def test_a_job_that_was_edited_meanwhile_is_minted_as_it_is_now(store: Store, ob
     assert [job["queue"] for job in observe().jobs.values()] == ["bulk"]
 
 
-def test_many_schedules_are_minted_at_once(store: Store, observe: Observe):
+def test_many_schedules_are_minted_at_once(store: Store, observe: Observe) -> None:
     names = [f"s{number:02}" for number in range(20)]
     declare(store, *(schedule_spec(name) for name in names))
     assert turn(store, now=T0 + HOUR) == [(name, MINTED) for name in names]
     assert sorted(str(job["schedule"]) for job in observe().jobs.values()) == names
 
 
-def test_f082_missed_ticks_are_counted(store: Store, observe: Observe):
+def test_f082_missed_ticks_are_counted(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec("a"), schedule_spec("b", catch_up="coalesce"))
     now = T0 + 3 * DAY + 30 * MINUTE
     assert turn(store, now=now) == [("a", NOTED), ("b", MINTED)]
@@ -151,7 +155,7 @@ def test_f082_missed_ticks_are_counted(store: Store, observe: Observe):
     assert turn(store, now=last + HOUR) == [("a", MINTED), ("b", MINTED)]
 
 
-def test_no_overlap_skips_the_tick_and_says_so(store: Store, observe: Observe):
+def test_no_overlap_skips_the_tick_and_says_so(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec(no_overlap=True))
     assert turn(store, now=T0 + HOUR) == [("nightly", MINTED)]
     (job,) = store.claim(claim_request(lease_duration=DAY), now=T0 + HOUR).jobs
@@ -168,13 +172,13 @@ def test_no_overlap_skips_the_tick_and_says_so(store: Store, observe: Observe):
     assert ticks(observe()) == [T0 + HOUR, T0 + 3 * HOUR]
 
 
-def test_a_job_made_by_hand_counts_as_an_earlier_one(store: Store, observe: Observe):
+def test_a_job_made_by_hand_counts_as_an_earlier_one(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec(no_overlap=True), schedule_spec("other"))
     store.trigger_schedule("nightly", actor=ACTOR, now=T0)
     assert turn(store, now=T0 + HOUR) == [("nightly", OVERLAPPED), ("other", MINTED)]
 
 
-def test_overlap_is_fine_unless_it_is_forbidden(store: Store, observe: Observe):
+def test_overlap_is_fine_unless_it_is_forbidden(store: Store, observe: Observe) -> None:
     declare(store)
     for hour in (1, 2, 3):
         assert turn(store, now=T0 + hour * HOUR) == [("nightly", MINTED)]
@@ -183,7 +187,7 @@ def test_overlap_is_fine_unless_it_is_forbidden(store: Store, observe: Observe):
 
 def test_f088_no_tick_gets_a_second_job_even_when_the_cursor_goes_back(
     store: Store, observe: Observe
-):
+) -> None:
     declare(store)
     turn(store, now=T0 + HOUR)
     store.pause_schedule("nightly", actor=ACTOR, now=T0 + HOUR)
@@ -195,7 +199,7 @@ def test_f088_no_tick_gets_a_second_job_even_when_the_cursor_goes_back(
     assert turn(store, now=T0 + 2 * HOUR) == [("nightly", MINTED)]
 
 
-def test_a_problem_is_kept_until_it_is_over(store: Store, observe: Observe):
+def test_a_problem_is_kept_until_it_is_over(store: Store, observe: Observe) -> None:
     declare(store)
     late = T0 + HOUR + 2 * MINUTE
     store.mint(decisions(store, now=late, known={}), now=late)
@@ -205,7 +209,7 @@ def test_a_problem_is_kept_until_it_is_over(store: Store, observe: Observe):
     assert row(observe()).problem == ""
 
 
-def test_a_broken_schedule_stops_no_other(store: Store, observe: Observe):
+def test_a_broken_schedule_stops_no_other(store: Store, observe: Observe) -> None:
     store.save_schedule(schedule_spec("bad", rule=Rule(cron="61 * * * *")), actor=ACTOR, now=T0)
     zone = Rule(cron="0 * * * *", timezone="Mars/Olympus")
     store.save_schedule(schedule_spec("far", rule=zone), actor=ACTOR, now=T0)
@@ -215,13 +219,13 @@ def test_a_broken_schedule_stops_no_other(store: Store, observe: Observe):
     assert "the minute field" in row(observe(), "bad").problem
 
 
-def test_any_priority_a_row_may_hold_fits_a_job(store: Store, observe: Observe):
+def test_any_priority_a_row_may_hold_fits_a_job(store: Store, observe: Observe) -> None:
     store.save_schedule(schedule_spec(priority=-32768), actor=ACTOR, now=T0)
     assert turn(store, now=T0 + HOUR) == [("nightly", MINTED)]
     assert [job["priority"] for job in observe().jobs.values()] == [-100]
 
 
-def test_instants_are_kept_to_the_microsecond(store: Store, observe: Observe):
+def test_instants_are_kept_to_the_microsecond(store: Store, observe: Observe) -> None:
     start = T0 + timedelta(microseconds=123_456)
     declare(store, schedule_spec(rule=Rule(every_seconds=1.000001)), now=start)
     assert turn(store, now=T0 + 2 * SECOND) == [("nightly", MINTED)]
@@ -232,14 +236,14 @@ def test_instants_are_kept_to_the_microsecond(store: Store, observe: Observe):
 @pytest.mark.row_locks
 def test_a_schedule_that_another_transaction_holds_is_left_for_later(
     subject: Subject, store: Store, observe: Observe
-):
+) -> None:
     declare(store, schedule_spec("a"), schedule_spec("b"))
     with subject.hold_schedule("a"):
         assert turn(store, now=T0 + HOUR) == [("a", STALE), ("b", MINTED)]
     assert turn(store, now=T0 + HOUR) == [("a", MINTED)]
 
 
-def test_an_unforeseen_decision_is_applied_as_it_is(store: Store, observe: Observe):
+def test_an_unforeseen_decision_is_applied_as_it_is(store: Store, observe: Observe) -> None:
     declare(store)
     (seen,) = store.load_schedules(after="", limit=1).schedules
     decision = Decision(seen=seen, cursor=T0 + DAY, next_at=None, problem="over")

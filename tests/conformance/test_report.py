@@ -144,6 +144,16 @@ def test_each_row_of_a_batch_has_its_own_verdict(store: Store, observe: Observe)
     assert numbers((first, second, third)) == (1, 2, 3)
 
 
+def test_second_outcome_of_a_lease_in_one_batch_is_stale(store: Store, observe: Observe) -> None:
+    job = one_leased(store)
+    answer = store.report([succeeded(job), failed(job, due_at=LATER)], now=NOW)
+    assert answer.rows == (
+        Reported(job.lease_id, Verdict.APPLIED, JobState.SUCCEEDED),
+        Reported(job.lease_id, Verdict.STALE),
+    )
+    assert facts(observe(), 1).state == JobState.SUCCEEDED
+
+
 def test_empty_report_is_answered(store: Store) -> None:
     assert store.report([], now=T0).rows == ()
 

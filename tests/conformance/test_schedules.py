@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -47,7 +48,7 @@ def audited(snapshot: Snapshot) -> list[tuple[object, ...]]:
 # Declared in code
 
 
-def test_a_declared_schedule_begins_now(store: Store, observe: Observe):
+def test_a_declared_schedule_begins_now(store: Store, observe: Observe) -> None:
     assert declare(store, schedule_spec(), release=7) == (
         DeclareRow("nightly", DeclareResult.CREATED),
     )
@@ -62,7 +63,7 @@ def test_a_declared_schedule_begins_now(store: Store, observe: Observe):
     assert observe().actions == ()
 
 
-def test_everything_declared_is_kept(store: Store, observe: Observe):
+def test_everything_declared_is_kept(store: Store, observe: Observe) -> None:
     spec = schedule_spec(
         "s",
         rule=Rule(every_seconds=1.5, timezone="Europe/Berlin"),
@@ -77,7 +78,7 @@ def test_everything_declared_is_kept(store: Store, observe: Observe):
     assert only(observe()).spec == spec
 
 
-def test_a_schedule_that_is_there_is_left_as_it_is(store: Store, observe: Observe):
+def test_a_schedule_that_is_there_is_left_as_it_is(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec())
     before = observe().schedules
     assert declare(store, schedule_spec(), now=NOW) == (
@@ -90,7 +91,7 @@ def test_a_schedule_that_is_there_is_left_as_it_is(store: Store, observe: Observ
     assert observe().schedules == before
 
 
-def test_an_update_brings_a_schedule_in_line(store: Store, observe: Observe):
+def test_an_update_brings_a_schedule_in_line(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec())
     changed = schedule_spec(rule=Rule(cron="5 * * * *"), queue="bulk")
     assert declare(store, changed, mode=UPDATE, release=2, now=NOW) == (
@@ -106,27 +107,29 @@ def test_an_update_brings_a_schedule_in_line(store: Store, observe: Observe):
     )
 
 
-def test_an_update_of_the_job_keeps_the_ticks(store: Store, observe: Observe):
+def test_an_update_of_the_job_keeps_the_ticks(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec())
     declare(store, schedule_spec(payload='{"args":[2]}'), mode=UPDATE, now=NOW)
     assert (only(observe()).cursor, only(observe()).next_at) == (T0, T0 + HOUR)
 
 
-def test_the_same_tags_in_another_order_are_no_difference(store: Store):
+def test_the_same_tags_in_another_order_are_no_difference(store: Store) -> None:
     declare(store, schedule_spec(tags='{"a": 1, "b": 2}'))
     assert declare(store, schedule_spec(tags='{"b":2,"a":1}'), mode=UPDATE) == (
         DeclareRow("nightly", DeclareResult.UNCHANGED),
     )
 
 
-def test_a_paused_schedule_stays_paused_whatever_is_declared(store: Store, observe: Observe):
+def test_a_paused_schedule_stays_paused_whatever_is_declared(
+    store: Store, observe: Observe
+) -> None:
     declare(store, schedule_spec())
     store.pause_schedule("nightly", actor=ACTOR, now=T0)
     declare(store, schedule_spec(rule=Rule(cron="5 * * * *")), mode=SYNC, now=NOW)
     assert only(observe()).enabled is False
 
 
-def test_a_sync_retires_what_its_owner_declares_no_more(store: Store, observe: Observe):
+def test_a_sync_retires_what_its_owner_declares_no_more(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec("a"), schedule_spec("b"), release=1)
     declare(store, schedule_spec("c"), owner="crm")
     store.save_schedule(schedule_spec("d"), actor=ACTOR, now=T0)
@@ -143,7 +146,9 @@ def test_a_sync_retires_what_its_owner_declares_no_more(store: Store, observe: O
     assert names == ["a", "c", "d"]
 
 
-def test_a_retired_schedule_that_is_declared_again_begins_anew(store: Store, observe: Observe):
+def test_a_retired_schedule_that_is_declared_again_begins_anew(
+    store: Store, observe: Observe
+) -> None:
     declare(store, schedule_spec())
     declare(store, mode=SYNC, now=T0 + MINUTE)
     assert declare(store, schedule_spec(), now=NOW) == (
@@ -156,7 +161,7 @@ def test_a_retired_schedule_that_is_declared_again_begins_anew(store: Store, obs
     assert (row.retired_at, row.cursor, row.next_at) == (None, NOW, T0 + 2 * HOUR)
 
 
-def test_an_older_release_is_refused(store: Store, observe: Observe):
+def test_an_older_release_is_refused(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec("a"), release=5)
     before = observe().schedules["a"]
     changed = schedule_spec("a", queue="bulk")
@@ -170,7 +175,7 @@ def test_an_older_release_is_refused(store: Store, observe: Observe):
     assert declare(store, schedule_spec("b"), release=4) == (created,)
 
 
-def test_a_schedule_of_somebody_else_is_refused(store: Store, observe: Observe):
+def test_a_schedule_of_somebody_else_is_refused(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec("a"), owner="crm")
     store.save_schedule(schedule_spec("b"), actor=ACTOR, now=T0)
     before = observe().schedules
@@ -186,7 +191,7 @@ def test_a_schedule_of_somebody_else_is_refused(store: Store, observe: Observe):
 # Made by people
 
 
-def test_a_person_makes_and_changes_a_schedule(store: Store, observe: Observe):
+def test_a_person_makes_and_changes_a_schedule(store: Store, observe: Observe) -> None:
     made = store.save_schedule(schedule_spec(), actor=ACTOR, now=T0)
     assert made == ScheduleAnswer(name="nightly", result=DONE)
     assert only(observe()).owner is None
@@ -202,23 +207,23 @@ def test_a_person_makes_and_changes_a_schedule(store: Store, observe: Observe):
         "enabled": True,
     }  # fmt: skip
     assert (change.action, change.before) == ("change", create.after)
-    assert change.after["every_seconds"] == 60.0  # type: ignore[index]  # the view is a dict
+    assert change.after["every_seconds"] == 60.0
 
 
-def test_a_change_of_the_job_alone_keeps_the_ticks(store: Store, observe: Observe):
+def test_a_change_of_the_job_alone_keeps_the_ticks(store: Store, observe: Observe) -> None:
     store.save_schedule(schedule_spec(), actor=ACTOR, now=T0)
     store.save_schedule(schedule_spec(queue="bulk"), actor=ACTOR, now=NOW)
     assert (only(observe()).cursor, only(observe()).spec.queue) == (T0, "bulk")
 
 
-def test_a_schedule_that_cannot_work_is_kept_in_error(store: Store, observe: Observe):
+def test_a_schedule_that_cannot_work_is_kept_in_error(store: Store, observe: Observe) -> None:
     store.save_schedule(schedule_spec(rule=Rule(cron="61 * * * *")), actor=ACTOR, now=T0)
     row = only(observe())
     assert "the minute field cannot be '61'" in row.problem
     assert row.next_at is None
 
 
-def test_what_code_declares_is_not_changed_by_people(store: Store, observe: Observe):
+def test_what_code_declares_is_not_changed_by_people(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec())
     before = observe().schedules
     answer = store.save_schedule(schedule_spec(queue="bulk"), actor=ACTOR, now=NOW)
@@ -228,7 +233,7 @@ def test_what_code_declares_is_not_changed_by_people(store: Store, observe: Obse
     assert [action.result for action in observe().actions] == ["refused", "refused"]
 
 
-def test_delete_leaves_the_jobs(store: Store, observe: Observe):
+def test_delete_leaves_the_jobs(store: Store, observe: Observe) -> None:
     store.save_schedule(schedule_spec(), actor=ACTOR, now=T0)
     store.trigger_schedule("nightly", actor=ACTOR, now=T0)
     assert store.delete_schedule("nightly", actor=ACTOR, now=T0).result is DONE
@@ -237,7 +242,7 @@ def test_delete_leaves_the_jobs(store: Store, observe: Observe):
     assert [job["schedule"] for job in observe().jobs.values()] == ["nightly"]
 
 
-def test_a_retired_schedule_can_be_deleted(store: Store, observe: Observe):
+def test_a_retired_schedule_can_be_deleted(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec())
     declare(store, mode=SYNC)
     assert store.delete_schedule("nightly", actor=ACTOR, now=T0).result is DONE
@@ -247,7 +252,7 @@ def test_a_retired_schedule_can_be_deleted(store: Store, observe: Observe):
 # By hand
 
 
-def test_pause_and_resume(store: Store, observe: Observe):
+def test_pause_and_resume(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec())
     assert store.pause_schedule("nightly", actor=ACTOR, now=T0).result is DONE
     assert store.load_schedules(after="", limit=10).schedules == ()
@@ -265,7 +270,7 @@ def test_pause_and_resume(store: Store, observe: Observe):
     ]
 
 
-def test_trigger_makes_a_job_and_moves_no_cursor(store: Store, observe: Observe):
+def test_trigger_makes_a_job_and_moves_no_cursor(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec(priority=5, tags='{"team": "ops"}', limit_key="k"))
     before = observe().schedules
     answer = store.trigger_schedule("nightly", actor=ACTOR, now=NOW)
@@ -285,7 +290,9 @@ def test_trigger_makes_a_job_and_moves_no_cursor(store: Store, observe: Observe)
     ]
 
 
-def test_a_paused_schedule_can_be_triggered_as_often_as_one_likes(store: Store, observe: Observe):
+def test_a_paused_schedule_can_be_triggered_as_often_as_one_likes(
+    store: Store, observe: Observe
+) -> None:
     declare(store, schedule_spec())
     store.pause_schedule("nightly", actor=ACTOR, now=T0)
     for _ in range(3):
@@ -293,7 +300,7 @@ def test_a_paused_schedule_can_be_triggered_as_often_as_one_likes(store: Store, 
     assert len(observe().jobs) == 3
 
 
-def test_trigger_does_not_overlap_either(store: Store, observe: Observe):
+def test_trigger_does_not_overlap_either(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec(no_overlap=True))
     store.trigger_schedule("nightly", actor=ACTOR, now=T0)
     second = store.trigger_schedule("nightly", actor=ACTOR, now=T0)
@@ -306,7 +313,7 @@ def test_trigger_does_not_overlap_either(store: Store, observe: Observe):
     assert len(observe().jobs) == 2
 
 
-def test_nothing_is_done_to_a_retired_schedule(store: Store, observe: Observe):
+def test_nothing_is_done_to_a_retired_schedule(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec())
     declare(store, mode=SYNC)
     before = observe().schedules
@@ -316,7 +323,7 @@ def test_nothing_is_done_to_a_retired_schedule(store: Store, observe: Observe):
     assert (observe().schedules, observe().jobs) == (before, {})
 
 
-def test_nothing_is_done_to_a_schedule_that_is_not_there(store: Store, observe: Observe):
+def test_nothing_is_done_to_a_schedule_that_is_not_there(store: Store, observe: Observe) -> None:
     for act in (
         store.trigger_schedule,
         store.pause_schedule,
@@ -330,7 +337,7 @@ def test_nothing_is_done_to_a_schedule_that_is_not_there(store: Store, observe: 
 # Reading
 
 
-def test_schedules_are_read_by_name_in_pages(store: Store):
+def test_schedules_are_read_by_name_in_pages(store: Store) -> None:
     names = ["B", "a", "b", "c", "é"]
     declare(store, *(schedule_spec(name) for name in names))
     pages = []
@@ -344,7 +351,7 @@ def test_schedules_are_read_by_name_in_pages(store: Store):
     assert pages == [["B", "a"], ["b", "c"], ["é"]]
 
 
-def test_a_read_schedule_says_what_a_pump_has_to_know(store: Store, observe: Observe):
+def test_a_read_schedule_says_what_a_pump_has_to_know(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec(rule=Rule(every_seconds=0.1 * 3 + 5), payload_version=2))
     (read,) = store.load_schedules(after="", limit=10).schedules
     assert read == only(observe()).loaded()
@@ -353,12 +360,12 @@ def test_a_read_schedule_says_what_a_pump_has_to_know(store: Store, observe: Obs
 
 
 @pytest.mark.parametrize("now", [T0 + SECOND])
-def test_the_clock_comes_with_the_answer(store: Store, now):
+def test_the_clock_comes_with_the_answer(store: Store, now: datetime) -> None:
     assert store.load_schedules(after="", limit=10).clock.tzinfo is not None
     assert store.mint([], now=now).clock.tzinfo is not None
 
 
-def test_rows_are_replaced_whole(store: Store, observe: Observe):
+def test_rows_are_replaced_whole(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec("a"), schedule_spec("b"))
     before = observe().schedules["b"]
     declare(store, schedule_spec("a", tags='{"x": 1}'), mode=UPDATE)

@@ -80,12 +80,16 @@ class Field:
         **dials: Any,
     ) -> Process:
         """Start ``runpumps`` on the group ``field`` with these dials."""
-        number = len(self._processes) + 1
         chosen = [] if group is None else ["--group", group]
+        more = {"FIELD_DIALS": json.dumps(dials), **(environ or {})}
+        return self.manage("runpumps", *chosen, *options, environ=more)
+
+    def manage(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Process:
+        """Start any management command."""
         process = Process(
-            [sys.executable, "-m", "django", "runpumps", *chosen, *options],
-            environ={**self._environ, "FIELD_DIALS": json.dumps(dials), **(environ or {})},
-            log=self._directory / f"process-{number}.log",
+            [sys.executable, "-m", "django", *arguments],
+            environ={**self._environ, **(environ or {})},
+            log=self._directory / f"process-{len(self._processes) + 1}.log",
         )
         self._processes.append(process)
         return process

@@ -3,6 +3,7 @@
 import os
 import signal
 
+from backwave_django.jobs.handle import JobHandle
 from backwave_django.jobs.ids import new_id
 from backwave_django.models import Job, Pump
 from tests.e2e.processes import await_death, children_of, enqueue_unknown
@@ -106,4 +107,4 @@ def output_of_a_run() -> object:
     job_id = new_id()
     enqueue_unknown("reloaded.version", job_id=job_id)
     until(lambda: Job.objects.get(pk=job_id).state == "succeeded")
-    return Job.objects.get(pk=job_id).output
+    return JobHandle(job_id).refresh().output

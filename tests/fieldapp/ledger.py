@@ -22,10 +22,14 @@ class Entry(NamedTuple):
     at: float
 
 
+def now() -> float:
+    """The time that all processes of this machine agree on, in seconds."""
+    return time.monotonic()  # noqa: TID251 - a ledger says when things really happened
+
+
 def write(ctx: backwave.JobContext, event: str) -> None:
     """Append one line, in one piece."""
-    at = time.monotonic()  # noqa: TID251 - a ledger says when things really happened
-    entry = (ctx.job_id, ctx.attempt, event, threading.current_thread().name, os.getpid(), at)
+    entry = (ctx.job_id, ctx.attempt, event, threading.current_thread().name, os.getpid(), now())
     line = "\t".join(map(str, entry)) + "\n"
     handle = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:

@@ -16,6 +16,7 @@ from backwave_django.core.retries import Retry, RetryTable
 from tests.simulation.bodies import Body, behaviour
 from tests.simulation.plans import Group, NodePlan
 from tests.simulation.trips import Errand, Trip
+from tests.simulation.vigil import Notes
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -53,13 +54,16 @@ class Node:
         self.plan = plan
         self.group = group
         self.lease = timedelta(seconds=world.plan.lease)
+        self.timeouts = TIMEOUTS
         self.life = 0
         self.alive = False
         self.frozen = False
         #: Seconds by which this node's idea of the database's clock is off true time.
         self.offset = 0.0
         self.trips: Counter[str] = Counter()
+        #: When something last went wrong with this node alone, and with its sense of time.
         self.trouble_at = -1e9
+        self.odd_at = -1e9
         self.born_at = 0.0
         self.drained_at: float | None = None
         self.endings: list[Ended] = []
@@ -73,6 +77,8 @@ class Node:
         self.driver: Driver | None = None
         self.bodies = {}
         self.drained_at = None
+        self.info: PumpInfo | None = None
+        self.notes = Notes()
         self._inbox: deque[e.Event] = deque()
         self._batch: deque[e.Event] = deque()
         self._pending: deque[c.Command] = deque()
@@ -83,7 +89,7 @@ class Node:
 
     def start(self) -> None:
         """Begin a life: register, then run the loop."""
-        if self.alive:
+        if self.alive or self._world.closing:
             return
         world, before = self._world, self.pump_id
         if world.weather.is_cut_off(self.number, world.time):
@@ -94,7 +100,8 @@ class Node:
         self._begin_anew()
         self.alive, self.frozen, self.born_at = True, False, world.time
         self.offset = world.database_offset
-        world.store.register(self.info(), now=self.now())
+        self.info = self._made_info()
+        world.store.register(self.info, now=self.now())
         self.driver = Driver(self._config(), now=self.now())
         if crashed and self.plan.tells_of_the_dead:
             self._inbox.append(e.DeadPumpsFound(pumps=(before,)))
@@ -122,7 +129,7 @@ class Node:
         if life != self.life or not self.frozen:
             return
         self.frozen = False
-        self.trouble_at = self._world.time
+        self.trouble_at = self.odd_at = self._world.time
         self.offset -= clock_stood_for
         for body in self.bodies.values():
             self._ends_in(body, body.left)
@@ -138,7 +145,7 @@ class Node:
             self._inbox.append(event)
             self.turn()
 
-    def info(self) -> PumpInfo:
+    def _made_info(self) -> PumpInfo:
         return PumpInfo(
             id=self.pump_id,
             group=self.group.name,
@@ -171,7 +178,7 @@ class Node:
             heartbeat_interval=timedelta(seconds=self._world.plan.heartbeat),
             shutdown_timeout=timedelta(seconds=group.shutdown),
             retries=RETRIES,
-            timeouts=TIMEOUTS,
+            timeouts=self.timeouts,
         )
 
     # The clock
@@ -242,6 +249,7 @@ class Node:
 
     def _sleep(self) -> None:
         assert self.driver is not None
+        self._world.watch.vigil.resting(self)
         wake_at = self.driver.wake_at
         assert wake_at is not None, "a driver that is not over has a deadline"
         self._timer += 1
@@ -297,13 +305,15 @@ class Node:
             if isinstance(following, c.Claim):
                 self._pending.popleft()
                 commands = (command, following)
+        for one in commands:
+            self._world.watch.vigil.asked(self, one)
         self._waiting = True
         Trip(self._world, self, Errand(commands)).leave()
 
     def _end(self, command: c.Exit | c.Halt) -> None:
         self._pending.clear()
         self.endings.append(Ended(self._world.time, command))
-        self._world.watch.ended(self, command)
+        self._world.watch.vigil.ended(self, command)
         self.life += 1
         self.alive = False
         world = self._world

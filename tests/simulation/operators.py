@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from backwave_django.core import events as e
 from backwave_django.core.contract import Actor
@@ -19,6 +20,7 @@ class Operators:
 
     def __init__(self, world: "World") -> None:
         self._world = world
+        self.cancelled_at: dict[UUID, float] = {}
 
     def begin(self) -> None:
         for action in self._world.plan.actions:
@@ -33,6 +35,7 @@ class Operators:
         )
         world.reached(f"operator: {action.kind}")
         if action.kind == "cancel":
+            self.cancelled_at[world.work.ids[int(action.target)]] = world.time
             for node in world.nodes:
                 world.work.send_hint(node, e.CancelHinted())
 

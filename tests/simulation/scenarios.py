@@ -7,9 +7,13 @@ from tests.simulation.plans import Action, Behaviour, Fault, Group, JobPlan, Nod
 WIRE_NAMES = ("once", "twice", "hasty", "rare", "unknown")
 QUEUES = ("a", "b", "c")
 KEYS = ("k1", "k2")
+#: Bodies are short up to here, in seconds.
+MODERATE = 6.0
 COMMANDS = (
     "Claim",
+    "Claim",
     "Report",
+    "Turn",
     "Turn",
     "Release",
     "Heartbeat",
@@ -52,7 +56,9 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
     # Every group has a node, else its queues have nobody.
     for number, group in enumerate(groups):
         nodes[number] = NodePlan(group=group.name, tells_of_the_dead=nodes[number].tells_of_the_dead)
-    jobs = _jobs(rng, ends=ends)
+    # Half of the runs have bodies that outlive their leases: there the fences are tried.
+    longest = lease * rng.choice((0.2, 2.0))
+    jobs = _jobs(rng, ends=ends, longest=longest)
     plan = Plan(
         seed=seed,
         level=level,
@@ -94,27 +100,40 @@ def _groups(rng: Random) -> list[Group]:
     return groups
 
 
-def _jobs(rng: Random, *, ends: float) -> list[JobPlan]:
+def _jobs(rng: Random, *, ends: float, longest: float) -> list[JobPlan]:
     jobs: list[JobPlan] = []
-    batches = rng.randint(1, 9)
+    batches = rng.randint(1, 6 if longest > MODERATE else 9)
     linked, keyed = rng.random() < 0.5, rng.random() < 0.4
     for batch in range(batches):
         at = rng.choice((0.0, rng.uniform(0, ends * 0.6)))
         for _ in range(rng.randint(1, 5)):
-            jobs.append(_job(rng, jobs, at=at, batch=batch, linked=linked, keyed=keyed))
-    jobs.sort(key=lambda job: job.at) if not linked else None
+            parents = _parents(rng, jobs, at=at, batch=batch) if linked else []
+            jobs.append(
+                _job(rng, at=at, batch=batch, parents=parents, keyed=keyed, longest=longest)
+            )
     return jobs
 
 
+def _parents(
+    rng: Random, before: list[JobPlan], *, at: float, batch: int
+) -> list[tuple[int, str]]:
+    known = [n for n, job in enumerate(before) if job.at < at or job.batch == batch]
+    if not known or rng.random() < 0.4:
+        return []
+    # The chain is as likely as the fan: a cascade must be able to grow long.
+    picks = known[-1:] if rng.random() < 0.5 else rng.sample(known, min(len(known), 2))
+    return [(n, rng.choice(("on_success", "on_success", "on_any"))) for n in picks]
+
+
 def _job(
-    rng: Random, before: list[JobPlan], *, at: float, batch: int, linked: bool, keyed: bool
+    rng: Random,
+    *,
+    at: float,
+    batch: int,
+    parents: list[tuple[int, str]],
+    keyed: bool,
+    longest: float,
 ) -> JobPlan:
-    parents: list[tuple[int, str]] = []
-    if linked and before and rng.random() < 0.6:
-        known = [n for n, job in enumerate(before) if job.at < at or job.batch == batch]
-        # The chain is as likely as the fan: a cascade must be able to grow long.
-        picks = known[-1:] if rng.random() < 0.5 else rng.sample(known, min(len(known), 2))
-        parents = [(n, rng.choice(("on_success", "on_success", "on_any"))) for n in picks]
     return JobPlan(
         at=at,
         batch=batch,
@@ -127,11 +146,16 @@ def _job(
         unique_key=rng.choice((None, *KEYS)) if keyed else None,
         if_duplicate=rng.choice(("allow_after_failure", "reject", "allow", "replace")),
         parents=parents,
-        bodies=[_body(rng) for _ in range(rng.choice((0, 0, 1, 1, 2, 3)))],
+        bodies=[_body(rng, longest=longest) for _ in range(_runs(rng, longest=longest))],
     )
 
 
-def _body(rng: Random) -> Behaviour:
+def _runs(rng: Random, *, longest: float) -> int:
+    """How many runs of a job do something that is worth telling."""
+    return rng.choice((1, 1, 2, 3) if longest > MODERATE else (0, 0, 1, 1, 2, 3))
+
+
+def _body(rng: Random, *, longest: float) -> Behaviour:
     kind = rng.choices(
         (
             "return",
@@ -146,7 +170,8 @@ def _body(rng: Random) -> Behaviour:
         ),
         weights=(12, 9, 1, 2, 1, 1, 1, 1, 1),
     )[0]
-    span = rng.choice((0.01, 0.3, rng.uniform(0.1, 4), rng.uniform(1, 25)))
+    spans = (0.01, 0.3, rng.uniform(0.1, longest), rng.uniform(0.1, longest))
+    span = rng.choice(spans[2:] if longest > MODERATE and rng.random() < 0.7 else spans)
     return (kind, round(span, 3), rng.random() < 0.6)
 
 
@@ -158,7 +183,10 @@ def _actions(rng: Random, *, jobs: list[JobPlan], nodes: int, ends: float) -> li
             ("cancel", "cancel", "requeue", "run now", "pause", "queue limit", "key limit", "drain")
         )
         if kind in {"cancel", "requeue", "run now"}:
-            actions.append(Action(at=at, kind=kind, target=str(rng.randrange(len(jobs)))))
+            number = rng.randrange(len(jobs))
+            # Not long after the job came, when it runs or has just ended.
+            at = round(jobs[number].at + rng.uniform(0, 40 if kind == "requeue" else 8), 3)
+            actions.append(Action(at=at, kind=kind, target=str(number)))
         elif kind == "drain":
             actions.append(Action(at=at, kind=kind, target=str(rng.randrange(nodes))))
         else:
@@ -178,7 +206,8 @@ def _faults(rng: Random, plan: Plan) -> list[Fault]:
 
 def _fault(rng: Random, kind: str, plan: Plan) -> Fault:
     node = rng.randrange(len(plan.nodes))
-    at = round(rng.uniform(0, plan.ends), 3)
+    # Most of the work is done early, and a fault needs work to do harm.
+    at = round(rng.uniform(0, plan.ends * rng.choice((0.4, 1.0))), 3)
     lasts = round(rng.choice((rng.uniform(0.1, 3), rng.uniform(1, 2.5 * plan.lease))), 3)
     how = ""
     if kind == "hints":
@@ -189,10 +218,9 @@ def _fault(rng: Random, kind: str, plan: Plan) -> Fault:
     elif kind == "suspend":
         how = rng.choice(("clock goes on", "clock stops"))
     elif kind == "round trip":
-        how = rng.choice(("before", "after", "late", "slow", "between", "fatal"))
-        return Fault(
-            kind=kind, node=node, what=rng.choice(COMMANDS), nth=rng.randint(0, 8), how=how
-        )
+        how = rng.choice(("before", "after", "after", "late", "slow", "between", "fatal"))
+        what = "Turn" if how == "between" else rng.choice(COMMANDS)
+        return Fault(kind=kind, node=node, what=what, nth=rng.choice((0, 0, 1, rng.randint(0, 12))), how=how)
     elif kind in {"slow body", "hold"}:
         what = str(rng.randrange(len(plan.jobs)))
         return Fault(kind=kind, what=what, nth=rng.randint(1, 3), at=at, lasts=lasts)

@@ -38,7 +38,8 @@ class Trip:
         self._node = node
         self._errand = errand
         self._life = node.life
-        self._info = node.info()
+        assert node.info is not None
+        self._info = node.info
         self._sent = world.time
         self._now = node.now()
         nth = node.trips[errand.name]
@@ -98,7 +99,9 @@ class Trip:
 
     def _fail(self) -> None:
         if self._life == self._node.life:
-            self._node.trouble_at = self._world.time
+            weather = self._world.weather
+            if not weather.outage_met(begins=self._sent, ends=self._world.time):
+                self._node.trouble_at = self._world.time
             self._node.hear(self._fault(self._errand.commands))
 
     def _fault(self, commands: tuple[c.StoreCommand, ...]) -> e.StoreFaulted:

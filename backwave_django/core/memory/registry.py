@@ -47,7 +47,7 @@ def retire(tables: Tables, *, pump_id: UUID, problem: str, now: datetime) -> Non
 def heartbeat(tables: Tables, beat: Beat, *, now: datetime) -> BeatAnswer:
     """Renew leases and exchange news; see the contract."""
     renewals = tuple(_renew(tables, lease_id, beat, now=now) for lease_id in beat.leases)
-    _note_progress(tables, beat)
+    _note_progress(tables, beat, {row.lease_id for row in renewals if _is_renewed(row)})
     owned = [lease.id for lease in tables.leases.values() if lease.pump_id == beat.pump_id]
     pump = tables.pumps.get(beat.pump_id)
     if pump is not None:
@@ -74,8 +74,13 @@ def _renew(tables: Tables, lease_id: UUID, beat: Beat, *, now: datetime) -> Rene
     return Renewal(lease_id, LeaseHealth.RENEWED, lease.cancel_requested)
 
 
-def _note_progress(tables: Tables, beat: Beat) -> None:
+def _is_renewed(row: Renewal) -> bool:
+    return row.health is LeaseHealth.RENEWED
+
+
+def _note_progress(tables: Tables, beat: Beat, renewed: set[UUID]) -> None:
+    """Keep what attempts say of themselves, as far as their leases still are this pump's."""
     for progress in beat.progress:
-        lease = tables.leases.get(progress.lease_id)
-        if lease is not None and lease.pump_id == beat.pump_id and not tables.is_held(lease.id):
+        if progress.lease_id in renewed:
+            lease = tables.leases[progress.lease_id]
             lease.progress = (progress.done, progress.total, progress.message)

@@ -127,6 +127,16 @@ class PumpRow:
         return self.stopped_at is None and now < self.seen_at + self.info.lease_duration
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRow:
+    """One workflow. ``size`` is how many jobs it began with."""
+
+    name: str
+    created_at: datetime
+    size: int
+    steps: Mapping[str, UUID]
+
+
 class ActionRow(NamedTuple):
     """The audit of one operator action."""
 
@@ -162,3 +172,4 @@ class Snapshot:
     pumps: Mapping[UUID, Mapping[str, object]]
     actions: tuple[ActionRow, ...]
     schedules: Mapping[str, ScheduleRow] = field(default_factory=dict)
+    workflows: Mapping[UUID, WorkflowRow] = field(default_factory=dict)

@@ -35,6 +35,7 @@ def snapshot(tables: Tables) -> Snapshot:
         pumps={pump_id: _pump(row) for pump_id, row in tables.pumps.items()},
         actions=tuple(tables.actions),
         schedules=dict(tables.schedules),
+        workflows=dict(tables.workflows),
     )
 
 

@@ -11,6 +11,7 @@ from backwave_django.core.memory.rows import LimitRow
 from backwave_django.core.memory.schedules import ScheduleDesk
 from backwave_django.core.memory.snapshots import snapshot
 from backwave_django.core.memory.tables import Tables
+from backwave_django.core.memory.workflows import WorkflowDesk, start_workflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         ReportAnswer,
         ScheduleAnswer,
         SweepAnswer,
+        WorkflowAnswer,
     )
     from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         SchedulesAnswer,
     )
     from backwave_django.core.schedules import Decision, ScheduleSpec
+    from backwave_django.core.workflows import NewWorkflow, RetryScope
 
 
 class MemoryStore:
@@ -70,6 +73,12 @@ class MemoryStore:
     def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """See ``Store.enqueue``."""
         return intake.enqueue(self.tables, jobs)
+
+    def start_workflow(
+        self, workflow: NewWorkflow, jobs: Sequence[NewJob]
+    ) -> tuple[Enqueued, ...]:
+        """See ``Store.start_workflow``."""
+        return start_workflow(self.tables, workflow, jobs)
 
     def claim(self, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
         """See ``Store.claim``."""
@@ -134,6 +143,22 @@ class MemoryStore:
     ) -> tuple[ActionAnswer, ...]:
         """See ``Store.run_now``."""
         return self._desk(actor, now).run_now(job_ids)
+
+    def cancel_workflow(self, workflow_id: UUID, *, actor: Actor, now: datetime) -> WorkflowAnswer:
+        """See ``Store.cancel_workflow``."""
+        return self._workflow(workflow_id, actor, now).cancel()
+
+    def retry_workflow(
+        self, workflow_id: UUID, *, scope: RetryScope, actor: Actor, now: datetime
+    ) -> WorkflowAnswer:
+        """See ``Store.retry_workflow``."""
+        return self._workflow(workflow_id, actor, now).retry(scope)
+
+    def restart_workflow(
+        self, workflow_id: UUID, *, new_id: Callable[[], UUID], actor: Actor, now: datetime
+    ) -> WorkflowAnswer:
+        """See ``Store.restart_workflow``."""
+        return self._workflow(workflow_id, actor, now).restart(new_id)
 
     def pause(self, queue: str, *, until: datetime | None, actor: Actor, now: datetime) -> None:
         """See ``Store.pause``."""
@@ -208,6 +233,9 @@ class MemoryStore:
 
     def _schedules(self, actor: Actor, now: datetime) -> ScheduleDesk:
         return ScheduleDesk(self.tables, actor=actor, now=now)
+
+    def _workflow(self, workflow_id: UUID, actor: Actor, now: datetime) -> WorkflowDesk:
+        return WorkflowDesk(self.tables, workflow_id, actor=actor, now=now)
 
     def _desk(self, actor: Actor, now: datetime) -> Desk:
         return Desk(self.tables, actor=actor, now=now)

@@ -91,8 +91,11 @@ def purge(tables: Tables, *, limit: int, now: datetime) -> SweepAnswer:
         and (job.new.workflow is None or job.new.workflow not in living)
         and not _has_live_child(tables, job)
     )
+    emptied = {tables.jobs[job_id].new.workflow for _, job_id in old[:limit]}
     for _, job_id in old[:limit]:
         tables.forget(tables.jobs[job_id])
+    for workflow_id in emptied - {job.new.workflow for job in tables.jobs.values()}:
+        tables.workflows.pop(workflow_id, None)  # type: ignore[arg-type]  # None is no key
     if retention.operator_actions is not None:
         kept = now - retention.operator_actions
         tables.actions[:] = [action for action in tables.actions if action.at >= kept]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LeaseRow,
         LimitRow,
         PumpRow,
+        WorkflowRow,
     )
     from backwave_django.core.schedule_rows import ScheduleRow
     from backwave_django.core.states import Cause
@@ -61,6 +62,7 @@ class Tables:
     pumps: dict[UUID, PumpRow] = field(default_factory=dict)
     actions: list[ActionRow] = field(default_factory=list)
     schedules: dict[str, ScheduleRow] = field(default_factory=dict)
+    workflows: dict[UUID, WorkflowRow] = field(default_factory=dict)
     held: set[UUID] = field(default_factory=set)
     held_schedules: set[str] = field(default_factory=set)
 

@@ -55,17 +55,17 @@ class Command(BaseCommand):
         tell_alerts(self, alerts)
         self.stdout.write(f"{'queue':<24}{'running':>9}{'due':>9}{'later':>9}{'pumps':>7}")
         for queue in queues:
-            running, due, later, _oldest = map(str, queue.counts)
+            counts = queue.counts
+            columns = "".join(f"{n!s:>9}" for n in (counts.running, counts.due, counts.later))
             mark = "  paused" if queue.paused else ""
-            numbers = f"{running:>9}{due:>9}{later:>9}{len(queue.pumps):>7}"
-            self.stdout.write(f"{queue.name:<24}{numbers}{mark}")
+            self.stdout.write(f"{queue.name:<24}{columns}{len(queue.pumps):>7}{mark}")
         for view in pumps:
             pump = view.pump
             slots = f"{pump.executing}/{pump.pool_size}"
             silent = monitor.span(view.silent)
             self.stdout.write(f"pump {pump}: {view.pulse}, {slots} slots, seen {silent} ago")
-        counts = ", ".join(f"{count} {state}" for state, count in monitor.job_counts().items())
-        self.stdout.write(f"jobs: {counts}")
+        jobs = ", ".join(f"{count} {state}" for state, count in monitor.job_counts().items())
+        self.stdout.write(f"jobs: {jobs}")
 
     def _write_json(
         self,

@@ -24,6 +24,7 @@ from backwave_django.pumps.nodes import Node
 from backwave_django.pumps.plans import NodePlan, plan_node
 from backwave_django.pumps.processes import Parent
 from backwave_django.pumps.reload import Reloader
+from backwave_django.pumps.shutdown import ABANDONED, DRAINED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,33 +117,26 @@ class Command(BaseCommand):
         try:
             config = get_config()
             plan = _plan(config, options)
+            _check_database(config)
+            code = self._run(plan, config, options)
         except ConfigurationError as error:
             raise CommandError(str(error)) from error
-        _check_database(config)
-        is_child = options["child_of"] is not None
-        if is_child:
-            follow_parent(options["child_of"])
-        else:
-            self._greet(plan, config, options)
-        if options["dry_run"]:
-            return
-        self._end(self._run(plan, config, options, is_child=is_child))
+        self._end(code)
 
-    def _run(
-        self, plan: NodePlan, config: Config, options: dict[str, Any], *, is_child: bool
-    ) -> int:
-        if is_child:
+    def _run(self, plan: NodePlan, config: Config, options: dict[str, Any]) -> int:
+        if options["child_of"] is not None:
+            follow_parent(options["child_of"])
             return Node(plan, config=config).run()
+        self._greet(plan, config, options)
+        if options["dry_run"]:
+            return DRAINED
         if options["reload"]:
-            self._refuse_in_process("--reload")
+            self._need_command_line("--reload")
             return Reloader().run()
         if options["processes"] > 1:
-            self._refuse_in_process("--processes")
+            self._need_command_line("--processes")
             return Parent(processes=options["processes"], clock=SystemClock()).run()
-        try:
-            return Node(plan, config=config).run()
-        except ConfigurationError as error:
-            raise CommandError(str(error)) from error
+        return Node(plan, config=config).run()
 
     def _greet(self, plan: NodePlan, config: Config, options: dict[str, Any]) -> None:
         processes = options["processes"]
@@ -159,13 +153,16 @@ class Command(BaseCommand):
             )
         self.stdout.flush()
 
-    def _refuse_in_process(self, option: str) -> None:
+    def _need_command_line(self, option: str) -> None:
+        if os.name != "posix":
+            raise CommandError(f"{option} needs a POSIX system; start several commands instead.")
         if not getattr(self, "_called_from_command_line", False):
             raise CommandError(f"{option} starts the command line anew: call it from a shell.")
 
     def _end(self, code: int) -> None:
         """End with ``code``, and do not wait for what bodies left behind."""
-        if getattr(self, "_called_from_command_line", False) and _left_behind():
+        leaves = code == ABANDONED or _left_behind()
+        if leaves and getattr(self, "_called_from_command_line", False):
             self.stdout.flush()
             self.stderr.flush()
             logging.shutdown()
@@ -222,8 +219,9 @@ def _check_database(config: Config) -> None:
 
 
 def _left_behind() -> bool:
-    """Whether other threads are alive that the interpreter would wait for, or trip over."""
-    return any(thread is not threading.current_thread() for thread in threading.enumerate())
+    """Whether threads are alive that the interpreter would wait for."""
+    main = threading.main_thread()
+    return any(not thread.daemon and thread is not main for thread in threading.enumerate())
 
 
 def _queues(queues: Sequence[str], weights: Any) -> str:

@@ -36,6 +36,7 @@ class PostgresPump:
     nothing is prepared.
     """
 
+    guards_statements = False
     vendor = "postgresql"
 
     def __init__(
@@ -58,9 +59,10 @@ class PostgresPump:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction around the block."""
+        """A transaction around the block; inside another one, a savepoint."""
         if self._inside:
-            yield
+            with self._savepoint():
+                yield
             return
         cursor = self._open()
         cursor.execute("BEGIN")
@@ -78,17 +80,6 @@ class PostgresPump:
         finally:
             self._inside = False
         self._run_callbacks()
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """A savepoint in the transaction."""
-        self._open().execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            self._open().execute("ROLLBACK TO SAVEPOINT part")
-            raise
-        self._open().execute("RELEASE SAVEPOINT part")
 
     def relax(self) -> None:
         """Undo the planner's settings until the transaction ends."""
@@ -132,6 +123,19 @@ class PostgresPump:
         if connection is not None:
             with suppress(psycopg.Error, OSError):
                 connection.close()
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        run = self._open().execute
+        run("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            # What the part did is undone; the transaction goes on if the caller wants it to.
+            with suppress(psycopg.Error):
+                run("ROLLBACK TO SAVEPOINT part")
+            raise
+        run("RELEASE SAVEPOINT part")
 
     def _run_callbacks(self) -> None:
         callbacks, self._after = self._after, []

@@ -72,6 +72,7 @@ class SqliteValues(Values):
 class SqlitePump:
     """A pump's own connection, made with the parameters that Django would use."""
 
+    guards_statements = False
     vendor = "sqlite"
 
     def __init__(self, using: str, *, lease_duration: timedelta) -> None:
@@ -84,9 +85,10 @@ class SqlitePump:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Take the write lock at once, and hold it for the block."""
+        """Take the write lock at once, and hold it for the block; inside it, a savepoint."""
         if self._inside:
-            yield
+            with self._savepoint():
+                yield
             return
         connection = self._open()
         connection.execute("BEGIN IMMEDIATE")
@@ -102,17 +104,6 @@ class SqlitePump:
         finally:
             self._inside = False
         self._run_callbacks()
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """A savepoint in the transaction."""
-        self._open().execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            self._open().execute("ROLLBACK TO SAVEPOINT part")
-            raise
-        self._open().execute("RELEASE SAVEPOINT part")
 
     def relax(self) -> None:
         """Nothing: no setting was made."""
@@ -154,6 +145,19 @@ class SqlitePump:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        run = self._open().execute
+        run("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            # What the part did is undone; the transaction goes on if the caller wants it to.
+            with suppress(sqlite3.Error):
+                run("ROLLBACK TO SAVEPOINT part")
+            raise
+        run("RELEASE SAVEPOINT part")
 
     def _run_callbacks(self) -> None:
         callbacks, self._after = self._after, []

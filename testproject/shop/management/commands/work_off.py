@@ -16,6 +16,7 @@ MANAGE = Path(__file__).resolve().parents[3] / "manage.py"
 LOOK_EVERY_SECONDS = 0.5
 LINE_EVERY_SECONDS = 5.0
 DRAIN_SECONDS = 45
+LOG_LINES = 15
 
 
 class Command(BaseCommand):
@@ -54,9 +55,10 @@ class Command(BaseCommand):
                 code = _stop(pumps)
         left = self._tell(seconds=seconds, log=log)
         if code or left:
+            last_lines = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
             raise CommandError(
                 f"{left:,} jobs are not in a terminal state; runpumps ended with exit code {code},"
-                f" its log is {log}"
+                f" the last of its log is\n{last_lines}"
             )
 
     def _watch(self, pumps: subprocess.Popen[bytes], *, began: float, within: float) -> None:

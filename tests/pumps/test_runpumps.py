@@ -1,0 +1,75 @@
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+import backwave_django as backwave
+from backwave_django.models import Job
+
+
+@backwave.job("command.note")
+def note() -> str:
+    return "ran"
+
+
+@pytest.mark.django_db
+def test_f055_inside_a_test_case_it_refuses_and_says_what_to_use():
+    note.enqueue()
+    with pytest.raises(CommandError) as caught:
+        call_command("runpumps", "--drain")
+    assert "TransactionTestCase" in str(caught.value)
+    assert "backwave_harness" in str(caught.value)
+    assert Job.objects.count() == 1
+    assert connection.is_usable()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_a_transaction_test_it_drains_and_returns(capsys):
+    handle = note.enqueue()
+    call_command("runpumps", "--drain")
+    assert handle.refresh().output == "ran"
+    assert "group default" in capsys.readouterr().out
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("option", [["--reload"], ["--processes", "2"]])
+def test_what_needs_a_command_line_of_its_own_refuses_to_be_called(option):
+    with pytest.raises(CommandError, match="call it from a shell"):
+        call_command("runpumps", *option)
+
+
+GROUPS = {"GROUPS": {"web": {"QUEUES": ["critical"]}, "bulk": {"QUEUES": ["imports"]}}}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--group", "nowhere"], 'BACKWAVE["GROUPS"] has: bulk, web'),
+        ([], "There is no group 'default'"),
+        (["--group", "web", "--group", "web"], "--group web is given twice"),
+        (["--group", "web", "--queues", "imports"], "'imports', which no chosen group serves"),
+        (["--group", "web", "--max-jobs", "0"], "no whole number of 1 or more"),
+        (["--group", "web", "--processes", "two"], "no whole number of 1 or more"),
+        (["--group", "web", "--once", "--drain"], "not allowed with argument"),
+    ],
+)
+def test_wrong_usage_is_refused_by_name(options, said, settings):
+    settings.BACKWAVE = GROUPS
+    with pytest.raises(CommandError) as caught:
+        call_command("runpumps", *options)
+    assert said in str(caught.value)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_middleware_that_is_not_there_is_refused(settings):
+    settings.BACKWAVE = {**GROUPS, "MIDDLEWARE": ["no.such.middleware"]}
+    with pytest.raises(CommandError, match="which cannot be imported"):
+        call_command("runpumps", "--group", "web", "--drain")
+
+
+def test_help_tells_units_and_exit_codes(capsys):
+    with pytest.raises(SystemExit):
+        call_command("runpumps", "--help")
+    told = capsys.readouterr().out
+    assert "143  ended by a second SIGTERM" in told
+    assert "SHUTDOWN_TIMEOUT (seconds" in told
+    assert "--child-of" not in told

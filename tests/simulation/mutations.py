@@ -1,0 +1,340 @@
+"""Bugs made on purpose: an instrument that misses one of these is not an instrument.
+
+A mutation replaces some text of one function, in place, for as long as its context lasts.
+"""
+
+import __future__
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import FunctionType
+from typing import NamedTuple
+
+CORE = "backwave_django.core."
+
+
+class Mutation(NamedTuple):
+    """``old`` becomes ``new`` in the function at ``where``: a module, a colon, a dotted name."""
+
+    name: str
+    where: str
+    old: str
+    new: str
+
+
+def function_at(where: str) -> FunctionType:
+    module, _, path = where.partition(":")
+    found = import_module(CORE + module)
+    for part in path.split("."):
+        found = inspect.getattr_static(found, part)
+    if isinstance(found, property):
+        found = found.fget
+    assert isinstance(found, FunctionType)
+    return found
+
+
+@contextmanager
+def mutated(mutation: Mutation) -> Iterator[None]:
+    """Let the bug live."""
+    function = function_at(mutation.where)
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(mutation.old) == 1, f"{mutation.name}: the code has changed"
+    changed = source.replace(mutation.old, mutation.new)
+    flags = __future__.annotations.compiler_flag
+    code = compile(changed, inspect.getfile(function), "exec", flags, dont_inherit=True)
+    names: dict[str, FunctionType] = {}
+    exec(code, dict(function.__globals__), names)  # noqa: S102 - our own source, slightly wrong
+    healthy = function.__code__
+    function.__code__ = names[function.__name__].__code__
+    try:
+        yield
+    finally:
+        function.__code__ = healthy
+
+
+DRIVER = (
+    Mutation(
+        "an outcome is forgotten",
+        "driver:Driver._ended",
+        "self._holdings.buffered[event.lease_id] = verdicts.judge(",
+        "_ = verdicts.judge(",
+    ),
+    Mutation(
+        "an outcome is kept after it was answered",
+        "driver:Driver._reported",
+        "buffered.pop(row.lease_id, None) or",
+        "buffered.get(row.lease_id, None) or",
+    ),
+    Mutation(
+        "a busy outcome is dropped",
+        "driver:Driver._reported",
+        "busy[row.lease_id] = outcome",
+        "outcome = None",
+    ),
+    Mutation(
+        "running bodies hold no slots",
+        "holdings:Holdings.free",
+        "- len(self.running)",
+        "- 0",
+    ),
+    Mutation(
+        "running leases are not renewed",
+        "holdings:Holdings.leases",
+        "if not attempt.void]",
+        "if attempt.void]",
+    ),
+    Mutation(
+        "a lost lease is not abandoned",
+        "driver:Driver._beaten",
+        "renewal.health is LeaseHealth.LOST",
+        "renewal.health is None",
+    ),
+    Mutation(
+        "an empty poll is not followed by another",
+        "pacing:Pacing.claimed",
+        "now + (self._interval if busy else self._waited)",
+        "now + 100_000 * self._interval",
+    ),
+    Mutation(
+        "polls do not wait",
+        "pacing:Pacing.claimed",
+        "now + (self._interval if busy else self._waited)",
+        "now",
+    ),
+    Mutation(
+        "a drain spends an attempt",
+        "verdicts:released",
+        "kind=OutcomeKind.RELEASED",
+        "kind=OutcomeKind.FAILED",
+    ),
+    Mutation(
+        "a drain releases nothing",
+        "driver:Driver._overdue_drain",
+        "self._bodies.release(now=self._now)",
+        "self._handed_back = True",
+    ),
+    Mutation(
+        "a drain does not wait for outcomes",
+        "holdings:Holdings.empty",
+        "self.buffered or self.busy or",
+        "",
+    ),
+    Mutation(
+        "a drain never runs out of patience",
+        "driver:Driver._overdue_drain",
+        "landed or self._now >= ends_at + EXIT_GRACE",
+        "landed",
+    ),
+    Mutation(
+        "orphans are not recovered",
+        "driver:Driver._next",
+        "if self._contact.recover:",
+        "if False:",
+    ),
+    Mutation(
+        "leases are swept without contact",
+        "upkeep:Contact.may_expire",
+        "now - self._unbroken_since >= self._interval",
+        "True",
+    ),
+    Mutation(
+        "after a fault nothing is tried again",
+        "upkeep:Contact.faulted",
+        "self.retry_at = now + self._backoff",
+        "self.retry_at = now + 100_000 * self._backoff",
+    ),
+    Mutation(
+        "time-outs are not looked at",
+        "bodies:Bodies.begin",
+        "running[job.lease_id] = Attempt(job, now, timeout_at)",
+        "running[job.lease_id] = Attempt(job, now, None)",
+    ),
+    Mutation(
+        "slots are not replaced",
+        "bodies:Bodies.overdue",
+        "attempt.replace_at <= now",
+        "attempt.replace_at is None",
+    ),
+    Mutation(
+        "a requested cancellation is not signalled",
+        "driver:Driver._beaten",
+        "elif renewal.cancel_requested:",
+        "elif False:",
+    ),
+    Mutation(
+        "an empty inbox flushes nothing",
+        "driver:Driver._flush_due",
+        "isinstance(event, e.InboxEmpty)",
+        "False",
+    ),
+    Mutation(
+        "claims do not fall through",
+        "dispatch:Dispatcher.shares",
+        "Share((name, *(other for other in self._queues if other != name)), count)",
+        "Share((name,), count)",
+    ),
+    Mutation(
+        "credit is not paid",
+        "dispatch:Dispatcher._richest",
+        "self._credit[name] -= sum(weights.values())",
+        "self._credit[name] -= 0",
+    ),
+    Mutation(
+        "one attempt too many",
+        "retries:due_after",
+        "attempt >= policy.max_attempts",
+        "attempt > policy.max_attempts",
+    ),
+    Mutation(
+        "a hand-back spends an attempt",
+        "verdicts:hand_back",
+        "kind=OutcomeKind.UNROUTABLE",
+        "kind=OutcomeKind.FAILED",
+    ),
+)
+
+STORE = (
+    Mutation(
+        "the fence is dropped",
+        "memory.reports:_apply",
+        "tables.leases.get(outcome.lease_id)",
+        "tables.leases.get(outcome.lease_id) or tables.lease_of.get(outcome.job_id)",
+    ),
+    Mutation(
+        "an attempt is not counted",
+        "memory.endings:end_lease",
+        "job.spent += record.kind in SPENDING",
+        "job.spent += 0",
+    ),
+    Mutation(
+        "a queue's limit is off by one",
+        "memory.claims:_Room.take",
+        ">= row.limit",
+        "> row.limit",
+    ),
+    Mutation(
+        "a key's limit is off by one",
+        "memory.claims:_Room.take",
+        ">= cap.limit",
+        "> cap.limit",
+    ),
+    Mutation(
+        "paused queues are served",
+        "memory.claims:_served",
+        "if row is None or not row.is_paused(now=now):",
+        "if True:",
+    ),
+    Mutation(
+        "deadlines do not keep a job from being claimed",
+        "memory.claims:_due",
+        "and (job.deadline is None or job.deadline > now)",
+        "",
+    ),
+    Mutation(
+        "a claim is not a run",
+        "memory.claims:_lease",
+        "job.run += 1",
+        "job.run += 0",
+    ),
+    Mutation(
+        "a cascade is one level short",
+        "memory.endings:settle",
+        "parents.append(edge.child)",
+        "parents.extend(())",
+    ),
+    Mutation(
+        "edges are not marked",
+        "memory.endings:_settle_edge",
+        "edge.settled = True",
+        "edge.settled = False",
+    ),
+    Mutation(
+        "one parent is enough",
+        "memory.endings:_settle_edge",
+        "child.pending_parents == 0",
+        "child.pending_parents <= 1",
+    ),
+    Mutation(
+        "a parent's failure releases its dependents",
+        "memory.endings:_settle_edge",
+        "if is_dead(edge.mode, tables.state_of(edge.parent)):",
+        "if False:",
+    ),
+    Mutation(
+        "an unfinished settling is forgotten",
+        "memory.endings:settle",
+        "tables.settle_queue[parent] = None",
+        "tables.settle_queue.pop(parent, None)",
+    ),
+    Mutation(
+        "heartbeats renew nothing",
+        "memory.registry:_renew",
+        "lease.expires_at = now + beat.lease_duration",
+        "lease.progress = None",
+    ),
+    Mutation(
+        "a wish to cancel is lost",
+        "memory.endings:end_lease",
+        "if lease.cancel_requested and",
+        "if False and",
+    ),
+    Mutation(
+        "a cancellation beats a success",
+        "memory.endings:end_lease",
+        "and ending.state is not JobState.SUCCEEDED",
+        "",
+    ),
+    Mutation(
+        "a lease outlives its outcome",
+        "memory.tables:Tables.drop_lease",
+        "del self.leases[lease.id]",
+        "self.leases[lease.id] = lease",
+    ),
+    Mutation(
+        "a recovery spends an attempt",
+        "memory.sweeps:_release",
+        "Record(OutcomeKind.RELEASED",
+        "Record(OutcomeKind.LAPSED",
+    ),
+    Mutation(
+        "jobs that ran expire",
+        "memory.sweeps:settle_queue",
+        "JobState.DEAD_LETTERED if job.run else JobState.EXPIRED",
+        "JobState.EXPIRED",
+    ),
+    Mutation(
+        "live keys do not answer",
+        "memory.intake:_holder",
+        "keys.taken.get(key) or tables.live_keys.get(key)",
+        "keys.taken.get(key)",
+    ),
+    Mutation(
+        "an operator leaves no trace",
+        "memory.operators:Desk._audit",
+        "self._tables.actions.append(",
+        "list().append(",
+    ),
+    Mutation(
+        "a requeue keeps what was spent",
+        "memory.operators:Desk._requeue",
+        "job.spent, job.due_at, job.deadline, job.unroutable_since = 0,",
+        "job.spent, job.due_at, job.deadline, job.unroutable_since = job.spent,",
+    ),
+    Mutation(
+        "hand-backs have no grace",
+        "memory.reports:_hand_back",
+        "if grace_is_over and hopeless:",
+        "if hopeless:",
+    ),
+    Mutation(
+        "lapses are for ever",
+        "memory.endings:lapse",
+        "attempt=job.spent + 1",
+        "attempt=1",
+    ),
+)
+
+MUTATIONS = DRIVER + STORE
