@@ -11,15 +11,24 @@ from backwave_django.admin.jobs import JobAdmin
 from backwave_django.admin.log import OperatorActionAdmin
 from backwave_django.admin.pumps import PumpAdmin
 from backwave_django.admin.queues import QueueAdmin
-from backwave_django.models import Job, OperatorAction, Pump, Queue
+from backwave_django.admin.schedules import ScheduleAdmin
+from backwave_django.models import Job, OperatorAction, Pump, Queue, Schedule
 
-__all__ = ["JobAdmin", "OperatorActionAdmin", "PumpAdmin", "QueueAdmin", "register"]
+__all__ = [
+    "JobAdmin",
+    "OperatorActionAdmin",
+    "PumpAdmin",
+    "QueueAdmin",
+    "ScheduleAdmin",
+    "register",
+]
 
 
 def register(site: admin.AdminSite) -> None:
     """Put the pages on ``site``."""
     site.register(Job, JobAdmin)
     site.register(Queue, QueueAdmin)
+    site.register(Schedule, ScheduleAdmin)
     site.register(Pump, PumpAdmin)
     site.register(OperatorAction, OperatorActionAdmin)
 

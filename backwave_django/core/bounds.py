@@ -26,6 +26,8 @@ MAX_LIMIT_KEY_CHARS = 200
 MAX_GROUP_CHARS = 100
 MAX_SCHEDULE_CHARS = 200
 MAX_OWNER_CHARS = 100
+MAX_WORKFLOW_CHARS = 200
+MAX_STEP_CHARS = 200
 MAX_REASON_CHARS = 2_000
 
 #: What a caller may ask for; stored inverted, so that ascending order is more urgent first.

@@ -13,6 +13,9 @@
     │   ├── UnknownJobType         (LookupError) nothing is registered under the wire name
     │   ├── UnknownParent          (LookupError)
     │   ├── InsideTransaction      waiting for a job that this transaction hides
+    │   ├── WorkflowClosed         a step that comes after the block has ended
+    │   ├── NotAnAncestor          (LookupError) a body asks for a job that it did not wait for
+    │   ├── WorkflowGone           (LookupError) purged, rolled back, or never there
     │   └── JobGone                (LookupError) purged, rolled back, or never there
     ├── ConfigurationError         the settings: a message says what to write
     ├── WaitTimeout                (TimeoutError) the job did not end in time
@@ -124,6 +127,22 @@ class UnknownParent(UsageError, LookupError):
 
 class InsideTransaction(UsageError):
     """Waiting inside the transaction that hides the job from every pump."""
+
+
+class WorkflowClosed(UsageError):
+    """A workflow takes steps inside its ``with`` block only, and is entered once."""
+
+
+class NotAnAncestor(UsageError, LookupError):
+    """A body asked for a job that its own did not wait for, directly or through others."""
+
+
+class WorkflowGone(UsageError, LookupError):
+    """The workflow is not in the database: purged, rolled back, or never there."""
+
+    def __init__(self, workflow_id: UUID) -> None:
+        super().__init__(f"workflow {workflow_id} is gone: purged, rolled back, or never stored")
+        self.workflow_id = workflow_id
 
 
 class JobGone(UsageError, LookupError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from backwave_django.jobs.tags import TagValue
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Target(Protocol):
@@ -70,7 +71,7 @@ class Target(Protocol):
         """What its body takes."""
 
 
-class BoundOptions(Generic[P]):
+class BoundOptions(Generic[P, R]):
     """A job type together with options: everything that enqueues.
 
     It does not change and may be kept; a ``delay`` counts from each enqueue.
@@ -85,7 +86,7 @@ class BoundOptions(Generic[P]):
     def __repr__(self) -> str:
         return f"<options of {self._target.wire_name}>"
 
-    def options(self, **given: Unpack[OptionValues]) -> BoundOptions[P]:
+    def options(self, **given: Unpack[OptionValues]) -> BoundOptions[P, R]:
         """Return the same with more options; one that is given again is replaced."""
         return BoundOptions(self._target, self._options.with_(given))
 
@@ -99,15 +100,29 @@ class BoundOptions(Generic[P]):
         """The dotted path of the job type's code."""
         return self._target.label
 
-    def s(self, *args: P.args, **kwargs: P.kwargs) -> Signature:
+    @property
+    def wire_name(self) -> str:
+        """The name that its jobs are stored under."""
+        return self._target.wire_name
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit that its jobs count against."""
+        return self._target.limit
+
+    def s(self, *args: P.args, **kwargs: P.kwargs) -> Signature[R]:
         """Return the call, to be made later: by a schedule, or by ``enqueue`` on it."""
         return Signature(self, args, kwargs)
+
+    def takes(self, parameter: str) -> bool:
+        """Tell whether the body has a parameter of this name."""
+        return parameter in self._target.parameters.signature.parameters
 
     def one_off_option(self) -> str | None:
         """Name an option that holds for one job only, if one is given."""
         return self._options.one_off()
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Insert one job in the transaction that is open on the jobs' database, if one is.
 
         The handle's id is the stored job's at once; no pump sees the job before the commit. An
@@ -117,13 +132,13 @@ class BoundOptions(Generic[P]):
         """
         return _insert([self.new_job(args, kwargs)], self._target.limit)[0]
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """``enqueue`` for async code."""
         return await sync_to_async(self.enqueue)(*args, **kwargs)
 
     def enqueue_many(
         self, calls: Iterable[tuple[Any, ...] | list[Any] | Mapping[str, Any]]
-    ) -> list[JobHandle]:
+    ) -> list[JobHandle[R]]:
         """Insert one job per call, all or none, in a constant number of round trips.
 
         A call is a tuple of positional arguments or a mapping of named ones. Handles come in the
@@ -134,11 +149,11 @@ class BoundOptions(Generic[P]):
 
     async def aenqueue_many(
         self, calls: Iterable[tuple[Any, ...] | list[Any] | Mapping[str, Any]]
-    ) -> list[JobHandle]:
+    ) -> list[JobHandle[R]]:
         """``enqueue_many`` for async code."""
         return await sync_to_async(self.enqueue_many)(calls)
 
-    def on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    def on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Insert one job when the transaction on the default database commits; never if it fails.
 
         For jobs that live in another database than the rows they are about; where both are the
@@ -148,7 +163,7 @@ class BoundOptions(Generic[P]):
         database than the default: ``transaction.on_commit(partial(job.enqueue, 1), using=...)``.
         """
         job = self.new_job(args, kwargs)
-        handle = JobHandle(job.id)
+        handle: JobHandle[R] = JobHandle(job.id)
 
         def insert_now() -> None:
             answer = _insert([job], self._target.limit)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, overload
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -18,14 +18,43 @@ from backwave_django.jobs import ports
 from backwave_django.jobs.payload import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from typing_extensions import TypeVar
+
     from backwave_django.core.contract import ActionAnswer
     from backwave_django.jobs.ports import JobRecord
+
+    T = TypeVar("T")
+    # A bare ``JobHandle`` is one of any output.
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
 
 _FIRST_LOOK: Final = 0.02
 _LAST_LOOK: Final = 0.5
 
 
-class JobHandle:
+class Output:
+    """Reads the output of a handle; of an async body that is what awaiting it gives."""
+
+    @overload
+    def __get__(self, handle: None, owner: type[Any]) -> Output: ...
+    @overload
+    def __get__(self, handle: JobHandle[Coroutine[Any, Any, T]], owner: type[Any]) -> T | None: ...
+    @overload
+    def __get__(self, handle: JobHandle[R_co], owner: type[Any]) -> R_co | None: ...
+    def __get__(self, handle: JobHandle[Any] | None, owner: type[Any]) -> Any:
+        """Return what the body returned, as last read; ``None`` until it succeeded."""
+        if handle is None:
+            return self
+        text = handle.record.output
+        return None if text is None else decode(text)
+
+
+class JobHandle(Generic[R_co]):
     """The id of a job with what was last read of it. Make one of any job's id.
 
     ``id`` is known from the start, also inside the transaction that enqueues the job. ``created``
@@ -52,15 +81,14 @@ class JobHandle:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    def refresh(self) -> JobHandle:
+    def refresh(self) -> Self:
         """Read the job anew and return this handle. Raises ``JobGone``."""
         record = ports.wired().desk.read(self.id)
         if record is None:
             raise JobGone(self.id)
-        self._record, self._state = record, record.state
-        return self
+        return self.read_as(record)
 
-    async def arefresh(self) -> JobHandle:
+    async def arefresh(self) -> Self:
         """``refresh`` for async code."""
         return await sync_to_async(self.refresh)()
 
@@ -77,11 +105,8 @@ class JobHandle:
         assert self._record is not None
         return self._record
 
-    @property
-    def output(self) -> Any:
-        """What the body returned, as last read; ``None`` until it succeeded."""
-        text = self.record.output
-        return None if text is None else decode(text)
+    #: What the body returned, as last read; ``None`` until it succeeded.
+    output = Output()
 
     @property
     def cause(self) -> Cause | None:
@@ -100,7 +125,7 @@ class JobHandle:
         """``cancel`` for async code."""
         return await sync_to_async(self.cancel)(actor=actor, reason=reason)
 
-    def wait(self, timeout: float | timedelta) -> JobHandle:
+    def wait(self, timeout: float | timedelta) -> Self:
         """Return this handle once the job is terminal; ``timeout`` is in seconds.
 
         Raises ``WaitTimeout``, ``JobGone``, and ``InsideTransaction`` in an atomic block on the
@@ -126,6 +151,11 @@ class JobHandle:
                 f"waiting for job {self.id} inside transaction.atomic() on {alias!r} can never "
                 "end: the job is not visible to any pump until the block does; wait after it"
             )
+
+    def read_as(self, record: JobRecord) -> Self:
+        """Take in what was read of the job, and return this handle."""
+        self._record, self._state = record, record.state
+        return self
 
     def answered_with(self, job_id: UUID, *, state: JobState, created: bool) -> None:
         """Take in the store's answer to an enqueue that happened after this handle was made."""

@@ -78,7 +78,7 @@ class JobType(Generic[P, R]):
         self.label: Final = self._body.label
         self.is_async: Final = self._body.is_async
         self.cls: Final = self._body.cls
-        self._plain: Final[BoundOptions[P]] = BoundOptions(self)
+        self._plain: Final[BoundOptions[P, R]] = BoundOptions(self)
         # Tools that ask for the signature want the call's: of a class, that is not the
         # constructor's, which they would find through ``__wrapped__``.
         functools.update_wrapper(self, self._body.called, updated=())
@@ -124,35 +124,35 @@ class JobType(Generic[P, R]):
         """What the body takes."""
         return self._body.parameters
 
-    def options(self, **given: Unpack[OptionValues]) -> BoundOptions[P]:
+    def options(self, **given: Unpack[OptionValues]) -> BoundOptions[P, R]:
         """Return what enqueues with these options. Raises ``InvalidOption``."""
         return BoundOptions(self, NO_OPTIONS.with_(given))
 
-    def s(self, *args: P.args, **kwargs: P.kwargs) -> Signature:
+    def s(self, *args: P.args, **kwargs: P.kwargs) -> Signature[R]:
         """Return the call, to be made later; see ``BoundOptions.s``."""
         return self._plain.s(*args, **kwargs)
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Insert one job; see ``BoundOptions.enqueue``."""
         return self._plain.enqueue(*args, **kwargs)
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """``enqueue`` for async code."""
         return await self._plain.aenqueue(*args, **kwargs)
 
     def enqueue_many(
         self, calls: Iterable[tuple[Any, ...] | list[Any] | Mapping[str, Any]]
-    ) -> list[JobHandle]:
+    ) -> list[JobHandle[R]]:
         """Insert one job per call; see ``BoundOptions.enqueue_many``."""
         return self._plain.enqueue_many(calls)
 
     async def aenqueue_many(
         self, calls: Iterable[tuple[Any, ...] | list[Any] | Mapping[str, Any]]
-    ) -> list[JobHandle]:
+    ) -> list[JobHandle[R]]:
         """``enqueue_many`` for async code."""
         return await self._plain.aenqueue_many(calls)
 
-    def on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle:
+    def on_commit(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Insert one job at the commit; see ``BoundOptions.on_commit``."""
         return self._plain.on_commit(*args, **kwargs)
 

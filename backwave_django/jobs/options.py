@@ -162,7 +162,8 @@ def _unique(value: object) -> str:
     return check_key("unique", value, cap=MAX_UNIQUE_KEY_CHARS)
 
 
-def _after(value: object) -> tuple[UUID, ...]:
+def checked_after(value: object) -> tuple[UUID, ...]:
+    """Return the ids of the jobs to wait for, each once. Raises ``InvalidOption``."""
     listed = [value] if isinstance(value, JobHandle | UUID) else value
     if isinstance(listed, Sequence) and all(isinstance(x, JobHandle | UUID) for x in listed):
         ids = (parent.id if isinstance(parent, JobHandle) else parent for parent in listed)
@@ -189,7 +190,7 @@ _CHECKS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "deadline": ("deadline", _deadline),
     "unique": ("unique", _unique),
     "if_duplicate": ("if_duplicate", _one_of("if_duplicate", IfDuplicate)),
-    "after": ("after", _after),
+    "after": ("after", checked_after),
     "after_mode": ("after_mode", _one_of("after_mode", EdgeMode)),
 }
 

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from backwave_django.core.contract import ActionAnswer, Actor
+    from backwave_django.core.contract import ActionAnswer, Actor, WorkflowAnswer
     from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.states import Cause, JobState
+    from backwave_django.core.workflows import NewWorkflow, RetryScope
 
 
 class Intake(Protocol):
@@ -25,6 +26,10 @@ class Intake(Protocol):
 
     def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Insert ``jobs`` on the jobs' database, in the transaction that is open there."""
+        ...
+
+    def start_workflow(self, workflow: NewWorkflow, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        """Insert a workflow with its jobs, in the same transaction."""
         ...
 
     def declare_limits(self, limits: Mapping[str, int]) -> None:
@@ -64,12 +69,65 @@ class Desk(Protocol):
         ...
 
 
+class Kin(Protocol):
+    """Where a body looks up the jobs that its own waited for."""
+
+    def parents(self, job_id: UUID) -> tuple[JobRecord, ...]:
+        """Return the jobs that this one waited for, in the order in which it named them."""
+        ...
+
+    def ancestor(self, job_id: UUID, wanted: UUID) -> JobRecord | None:
+        """Return the job ``wanted``, if this one waited for it, directly or through others."""
+        ...
+
+    def ancestors_of(self, job_id: UUID, wire_names: Sequence[str]) -> tuple[JobRecord, ...]:
+        """Return the ancestors of a type; at most two, for who wants the only one."""
+        ...
+
+    def step(self, workflow_id: UUID, name: str) -> UUID | None:
+        """Return the job of a named step of a workflow."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRecord:
+    """One workflow as it stands: how many members are in each state, and its named steps."""
+
+    id: UUID
+    name: str
+    created_at: datetime
+    counts: Mapping[JobState, int]
+    steps: Mapping[str, UUID]
+
+
+class Flows(Protocol):
+    """Where one workflow is looked up and acted upon. Actions are audited."""
+
+    def read(self, workflow_id: UUID) -> WorkflowRecord | None:
+        """Return the workflow as it stands, or ``None`` when there is none."""
+        ...
+
+    def cancel(self, workflow_id: UUID, *, actor: Actor) -> WorkflowAnswer:
+        """Cancel what is left of it."""
+        ...
+
+    def retry(self, workflow_id: UUID, *, scope: RetryScope, actor: Actor) -> WorkflowAnswer:
+        """Bring failed members back in place."""
+        ...
+
+    def restart(self, workflow_id: UUID, *, actor: Actor) -> WorkflowAnswer:
+        """Insert it all once more, under new ids."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """One complete wiring. ``now`` is the clock that ``delay`` and ``deadline`` count from."""
 
     intake: Intake
     desk: Desk
+    kin: Kin
+    flows: Flows
     now: Callable[[], datetime]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from backwave_django.core.errors import InvalidOption
 from backwave_django.core.schedules import CatchUp, Rule, ScheduleSpec
@@ -11,8 +11,18 @@ from backwave_django.core.schedules import CatchUp, Rule, ScheduleSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from typing_extensions import TypeVar
+
     from backwave_django.core.jobs import NewJob
     from backwave_django.jobs.handle import JobHandle
+    from backwave_django.jobs.limits import Limit
+
+    # A bare ``Signature`` is one of any output.
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
 
 
 class Caller(Protocol):
@@ -23,8 +33,19 @@ class Caller(Protocol):
         """The dotted path of the code."""
 
     @property
+    def wire_name(self) -> str:
+        """The name that its jobs are stored under."""
+
+    @property
     def job_type(self) -> object:
         """The job type itself."""
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit that its jobs count against."""
+
+    def takes(self, parameter: str) -> bool:
+        """Tell whether the body has a parameter of this name."""
 
     def one_off_option(self) -> str | None:
         """Name an option that can hold for one job only, if one is given."""
@@ -37,16 +58,25 @@ class Caller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Generic[R_co]):
     """One call: ``cleanup.s(30)``. It does not change, and may be enqueued any number of times."""
 
     caller: Caller
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
+    args: tuple[Any, ...] = field(repr=False)
+    kwargs: Mapping[str, Any] = field(repr=False)
 
-    def enqueue(self) -> JobHandle:
+    def enqueue(self) -> JobHandle[R_co]:
         """Make the call once; see ``BoundOptions.enqueue``."""
         return self.caller.enqueue(*self.args, **self.kwargs)
+
+    def new_job(self) -> NewJob:
+        """Return a job of the call, which is not stored. Raises what ``enqueue`` raises."""
+        return self.caller.new_job(self.args, self.kwargs)
+
+    @property
+    def wire_name(self) -> str:
+        """The wire name of the job type."""
+        return self.caller.wire_name
 
     def check_schedulable(self) -> None:
         """Raise ``InvalidOption`` for an option that no job of a schedule can have."""

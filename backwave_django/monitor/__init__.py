@@ -19,6 +19,14 @@ from backwave_django.monitor.queues import (
     queue_view,
     queue_views,
 )
+from backwave_django.monitor.schedules import (
+    ScheduleView,
+    Standing,
+    next_runs,
+    past_runs,
+    schedule_view,
+    schedule_views,
+)
 from backwave_django.monitor.why import Reason, paused_text, why
 
 __all__ = [
@@ -33,6 +41,8 @@ __all__ = [
     "QueueView",
     "Reason",
     "Relative",
+    "ScheduleView",
+    "Standing",
     "alerts",
     "cause_label",
     "database_clock",
@@ -42,13 +52,17 @@ __all__ = [
     "known_wire_names",
     "lane_counts",
     "moment",
+    "next_runs",
     "outcome_label",
+    "past_runs",
     "paused_text",
     "pump_of",
     "pump_views",
     "queue_view",
     "queue_views",
     "read_job",
+    "schedule_view",
+    "schedule_views",
     "span",
     "why",
 ]

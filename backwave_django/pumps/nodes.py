@@ -171,7 +171,8 @@ def load_middleware(paths: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _greet(store: PumpStore, now: datetime) -> None:
-    """Bring the schedules into the database that this code declares and that are missing."""
+    """Bring into the database what this code declares and what is missing there."""
+    store.declare_limits(sorted(registry.limits().by_key.items()))
     greet_with_schedules(store, update=settings.DEBUG, now=now)
 
 

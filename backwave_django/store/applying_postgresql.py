@@ -11,7 +11,7 @@ from backwave_django.store.applied import Applied, Fence, detail
 from backwave_django.store.names import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from backwave_django.core.outcomes import Outcome
@@ -129,29 +129,35 @@ def report_parameters(
     """Return the columns of a batch, one array each."""
     history = room.settings.history
     details = [detail(outcome, history) for outcome in outcomes]
-    classes, messages, tracebacks, fingerprints, logs = map(list, zip(*details, strict=True))
+    classes, messages, tracebacks, fingerprints, logs = zip(*details, strict=True)
     return {
         "lease_ids": [outcome.lease_id for outcome in outcomes],
         "job_ids": [outcome.job_id for outcome in outcomes],
         "kinds": [outcome.kind.value for outcome in outcomes],
         "states": [outcome.state.value for outcome in outcomes],
-        "causes": [outcome.cause and outcome.cause.value for outcome in outcomes],
-        "due": [outcome.due_at for outcome in outcomes],
-        "outputs": [outcome.output for outcome in outcomes],
-        "tags": [outcome.tags for outcome in outcomes],
+        "causes": _column(outcome.cause and outcome.cause.value for outcome in outcomes),
+        "due": _column(outcome.due_at for outcome in outcomes),
+        "outputs": _column(outcome.output for outcome in outcomes),
+        "tags": _column(outcome.tags for outcome in outcomes),
         "started": [outcome.started_at for outcome in outcomes],
         "finished": [outcome.finished_at for outcome in outcomes],
-        "error_classes": classes,
-        "messages": messages,
-        "tracebacks": tracebacks,
-        "fingerprints": fingerprints,
-        "logs": logs,
-        "unroutables": [outcome.unroutable and outcome.unroutable.value for outcome in outcomes],
+        "error_classes": _column(classes),
+        "messages": _column(messages),
+        "tracebacks": _column(tracebacks),
+        "fingerprints": _column(fingerprints),
+        "logs": _column(logs),
+        "unroutables": _column(o.unroutable and o.unroutable.value for o in outcomes),
         "lapsed_by": fence.lapsed_by,
         "keeps_clock": fence.keeps_clock,
         "grace_from": now - room.settings.unroutable_grace,
         "now": now,
     }
+
+
+def _column(values: Iterable[object]) -> list[object] | None:
+    """Return a column; nothing for one of NULLs, which ``unnest`` fills up by itself."""
+    column = list(values)
+    return None if column.count(None) == len(column) else column
 
 
 def applied(outcome: Outcome, final: str | None, *, exists: bool, queued: int | None) -> Applied:

@@ -101,14 +101,27 @@ _WORDS: Final[dict[str, dict[str, object]]] = {
 
 
 class _Named(dict[str, str]):
+    """Turns ``%(name)s`` into ``:name``."""
+
     def __missing__(self, name: str) -> str:
         return f":{name}"
 
 
-class Statement:
-    """One SQL text, as each database wants to read it. Parameters are named: ``%(name)s``."""
+class _Numbered(dict[str, str]):
+    """Turns ``%(name)s`` into ``$1``, ``$2``, ..., the same name into the same number."""
 
-    __slots__ = ("_texts",)
+    def __missing__(self, name: str) -> str:
+        self[name] = number = f"${len(self) + 1}"
+        return number
+
+
+class Statement:
+    """One SQL text, as each database wants to read it. Parameters are named: ``%(name)s``.
+
+    ``numbered`` is the text for PostgreSQL's own protocol, ``names`` its parameters in order.
+    """
+
+    __slots__ = ("_texts", "names", "numbered")
 
     def __init__(self, text: str) -> None:
         self._texts = {
@@ -116,6 +129,9 @@ class Statement:
             for vendor, words in _WORDS.items()
         }
         self._texts["sqlite3"] = self._texts["sqlite"] % _Named()
+        numbers = _Numbered()
+        self.numbered = (self._texts["postgresql"] % numbers).encode()
+        self.names = tuple(numbers)
 
     def on(self, reader: str) -> str:
         """Return the text for ``postgresql``, ``sqlite`` (through Django) or plain ``sqlite3``."""

@@ -80,13 +80,17 @@ class Round:
         # The driver would wait until its peers have had the time to renew; here there are none.
         while self._store.expire_leases(limit=SWEEP_BATCH, now=self._clock.now()).full:
             continue
-        while not self._dead:
+        self._tell(e.InboxEmpty())
+        while self._more():
             self._tell(e.InboxEmpty())
-            wake_at = self._driver.wake_at
-            if not self._dead and wake_at is not None and wake_at > self._clock.now():
-                self._exchange.retire(problem="")
-                break
+        if not self._dead:
+            self._exchange.retire(problem="")
         return self._attempts
+
+    def _more(self) -> bool:
+        """Whether the driver wants to go on at this instant."""
+        wake_at = self._driver.wake_at
+        return not self._dead and wake_at is not None and wake_at <= self._clock.now()
 
     def _tell(self, event: e.Event) -> None:
         self._pending.append(event)

@@ -5,20 +5,23 @@ The clock of an answer and the cursor over limit keys are advice, and not compar
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
 from uuid import UUID
 
-from backwave_django.core.contract import ClaimRequest, Store, StoreSettings
+from backwave_django.core.contract import ClaimRequest, ScheduleAnswer, Store, StoreSettings
 from backwave_django.core.errors import UsageError
 from backwave_django.core.jobs import LeasedJob, NewJob
 from backwave_django.core.leases import Beat, Progress
 from backwave_django.core.memory import MemoryStore, Snapshot
 from backwave_django.core.memory.rows import ActionRow
 from backwave_django.core.outcomes import Outcome, Reported
+from backwave_django.core.schedules import Decision
 from backwave_django.store.adapter import DatabaseStore
 from backwave_django.store.executor import Executor
 from tests.builders import T0, uid
@@ -41,8 +44,11 @@ class Rivals:
     def __init__(self, executor: Executor, settings: StoreSettings) -> None:
         leases = count(10**30)
         self.now = T0
+        self._given: deque[UUID] = deque()
         self.ours = MemoryStore(
-            clock=lambda: self.now, ids=lambda: uid(next(leases)), settings=settings
+            clock=lambda: self.now,
+            ids=lambda: self._given.popleft() if self._given else uid(next(leases)),
+            settings=settings,
         )
         self.theirs = DatabaseStore(executor, settings, exact=True, fixed_clock=lambda: self.now)
         self.pairs: list[Pair] = []
@@ -117,6 +123,31 @@ class Rivals:
         expected = self.ours.recover(pump_id=pump_id, held=ours, now=self.now)
         answer = self.theirs.recover(pump_id=pump_id, held=theirs, now=self.now)
         assert (answer.count, answer.full) == (expected.count, expected.full)
+
+    def mint(self, decisions: Sequence[Decision]) -> list[UUID]:
+        """Mint in both; return the jobs that came of it, which have the ids that theirs drew."""
+        theirs = self.theirs.mint(decisions, now=self.now)
+        made = [row.job_id for row in theirs.rows if row.job_id is not None]
+        with self._giving(made):
+            ours = self.ours.mint(decisions, now=self.now)
+        assert theirs.rows == ours.rows
+        return made
+
+    def operate_schedule(self, act: Callable[[Store], ScheduleAnswer]) -> list[UUID]:
+        """Do one thing to a schedule in both; return the job that came of it, if any."""
+        theirs = act(self.theirs)
+        made = [] if theirs.job_id is None else [theirs.job_id]
+        with self._giving(made):
+            ours = act(self.ours)
+        assert theirs == ours
+        return made
+
+    @contextmanager
+    def _giving(self, ids: Sequence[UUID]) -> Iterator[None]:
+        """Let the reference draw these ids, all of them."""
+        self._given.extend(ids)
+        yield
+        assert not self._given
 
 
 def attempt(act: Callable[[Store], Any], store: Store) -> Any:

@@ -68,6 +68,13 @@ def end(store: PumpStore, jobs: tuple[LeasedJob, ...]) -> list[Verdict]:
     return [row.verdict for row in patiently(lambda: store.report(outcomes, now=T0)).rows]
 
 
+def settle_all(store: PumpStore) -> None:
+    """Sweep until there is nothing left."""
+    full = True
+    while full:
+        full = patiently(lambda: store.settle(limit=100, now=T0)).full
+
+
 def test_job_goes_to_one_claimer(stores: list[PumpStore]) -> None:
     stores[0].enqueue([new_job(number) for number in range(1, 201)])
 
@@ -108,8 +115,7 @@ def test_limit_holds_whoever_claims(stores: list[PumpStore], limited: str, cap: 
 
 def test_lapsed_lease_is_ended_by_one_sweeper(stores: list[PumpStore]) -> None:
     stores[0].enqueue([new_job(number) for number in range(1, 61)])
-    while take(stores[0], limit=30):
-        pass  # all of them are leased now
+    assert len(take(stores[0], limit=30) + take(stores[0], limit=30)) == 60
 
     def sweep(store: PumpStore) -> int:
         later, count = T0 + MINUTE, 0
@@ -171,8 +177,7 @@ def test_no_child_is_forgotten_when_it_is_linked_while_its_parent_ends(
             end(store, jobs)
 
         at_once(stores, link, report)
-    while patiently(lambda: stores[0].settle(limit=100, now=T0)).full:
-        pass  # the sweep goes on while it returns full batches
+    settle_all(stores[0])
     left = [job["state"] for job in observe_database().jobs.values()]
     assert (len(left), left.count(JobState.AWAITING)) == (45, 0)
 
@@ -191,8 +196,7 @@ def test_graph_that_ends_from_all_sides_counts_each_parent_once(stores: list[Pum
             end(store, jobs)
 
     at_once(stores, work)
-    while patiently(lambda: stores[0].settle(limit=100, now=T0)).full:
-        pass  # the sweep goes on while it returns full batches
+    settle_all(stores[0])
     work(stores[0])
     snapshot = observe_database()
     assert {job["state"] for job in snapshot.jobs.values()} == {JobState.SUCCEEDED}

@@ -19,7 +19,7 @@ def test_a_dead_child_is_replaced_and_its_jobs_are_recovered_at_once(field, ledg
     handle = jobs.kill_process.enqueue()
     parent = field.runpumps("--processes", "2", LEASE_DURATION=600)
     until(lambda: ledger.of("finish"))
-    assert handle.refresh().state == "succeeded"
+    until(lambda: handle.refresh().state == "succeeded")
     until(lambda: len(pids()) == 2)
     assert pids() == set(children_of(parent.pid))
     parent.terminate()

@@ -18,13 +18,13 @@ _NEVER = threading.Event()
 
 
 @backwave.job("field.noop")
-def noop(ctx: backwave.JobContext = backwave.context()) -> None:
+def noop(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
     """Leave one line, and nothing else."""
     ledger.write(ctx, "start")
 
 
 @backwave.job("field.sleep", retry=QUICK)
-def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:
+def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:  # noqa: B008 - a mark for the scope
     """Ignore all signals for a while."""
     ledger.write(ctx, "start")
     _NEVER.wait(seconds)
@@ -33,7 +33,7 @@ def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:
 
 
 @backwave.job("field.until", retry=QUICK)
-def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:
+def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:  # noqa: B008 - a mark for the scope
     """Run until there is a file, whatever is asked meanwhile."""
     ledger.write(ctx, "start")
     while not Path(path).exists():
@@ -43,7 +43,7 @@ def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:
 
 
 @backwave.job("field.stubborn", retry=QUICK)
-def stubborn(ctx: backwave.JobContext = backwave.context()) -> None:
+def stubborn(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
     """Hear that the pump stops, and go on for ever all the same; the second attempt is wiser."""
     ledger.write(ctx, "start")
     if ctx.attempt == 1:
@@ -76,7 +76,7 @@ def child_signals() -> dict[str, object]:
 
 
 @backwave.job("field.leave_behind", retry=ONCE)
-def leave_behind(ctx: backwave.JobContext = backwave.context()) -> None:
+def leave_behind(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
     """Return, and leave a thread and a pool that never end."""
     threading.Thread(target=_NEVER.wait, daemon=False).start()
     ThreadPoolExecutor(1).submit(_NEVER.wait)
@@ -84,7 +84,7 @@ def leave_behind(ctx: backwave.JobContext = backwave.context()) -> None:
 
 
 @backwave.job("field.kill_process", retry=QUICK)
-def kill_process(ctx: backwave.JobContext = backwave.context()) -> None:
+def kill_process(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
     """Take the whole process down on the first attempt."""
     ledger.write(ctx, "start")
     if ctx.attempt == 1:
@@ -95,6 +95,6 @@ def kill_process(ctx: backwave.JobContext = backwave.context()) -> None:
 if os.environ.get("FIELD_RELEASE") == "2":
 
     @backwave.job("field.next_release")
-    def next_release(ctx: backwave.JobContext = backwave.context()) -> None:
+    def next_release(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
         """Known to the processes of the next release only."""
         ledger.write(ctx, "start")

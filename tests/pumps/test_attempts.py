@@ -59,7 +59,7 @@ def signals(what: str) -> None:
 
 
 @backwave.job("attempts.tags")
-def tags(ctx: backwave.JobContext = backwave.context()) -> None:
+def tags(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
     ctx.add_tags(tenant="acme")
     logging.getLogger("shop").warning("packing %s", "now")
     raise ValueError("after the tags")
@@ -75,7 +75,7 @@ def recursion() -> None:
 
 
 @backwave.job("attempts.progress")
-def progress(ctx: backwave.JobContext = backwave.context()) -> None:
+def progress(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
     ctx.progress(3, 10, "x\x00y")
     SEEN.extend(BOARD[0].take())
 

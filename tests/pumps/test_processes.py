@@ -10,8 +10,8 @@ def test_a_dead_child_starts_again_at_once_and_then_ever_later():
     waits = []
     for _ in range(MOST_DEATHS - 1):
         assert not place.died(at=100.0)
-        waits.append(place.start_at - 100.0)
-    assert waits == [0, 1, 2, 4]
+        waits.append(place.start_at)
+    assert waits == [100, 101, 102, 104]
     assert place.died(at=101.0)
 
 

@@ -45,7 +45,7 @@ def query() -> int:
 
 
 @backwave.job("pump.block", retry=AT_ONCE)
-def block(ctx: backwave.JobContext = backwave.context()) -> int:
+def block(ctx: backwave.JobContext = backwave.context()) -> int:  # noqa: B008 - a mark for the scope
     BEGUN.set()
     GO.wait(60)
     return ctx.attempt
@@ -57,7 +57,7 @@ def fail() -> None:
 
 
 @backwave.job("pump.polite", retry=AT_ONCE)
-def polite(ctx: backwave.JobContext = backwave.context()) -> str:
+def polite(ctx: backwave.JobContext = backwave.context()) -> str:  # noqa: B008 - a mark for the scope
     BEGUN.set()
     ctx.wait(timedelta(seconds=60))
     ctx.raise_if_cancelled()
@@ -71,7 +71,7 @@ def hang() -> None:
 
 
 @backwave.job("pump.progress")
-def progress(ctx: backwave.JobContext = backwave.context()) -> None:
+def progress(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
     ctx.progress(3, 10, "packing")
     BEGUN.set()
     GO.wait(60)

@@ -13,6 +13,7 @@ COMMANDS = (
     "Claim",
     "Claim",
     "Report",
+    "Report",
     "Turn",
     "Turn",
     "Release",
@@ -57,7 +58,7 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
     for number, group in enumerate(groups):
         nodes[number] = NodePlan(group=group.name, tells_of_the_dead=nodes[number].tells_of_the_dead)
     # Half of the runs have bodies that outlive their leases: there the fences are tried.
-    longest = lease * rng.choice((0.2, 2.0))
+    longest = lease * rng.choice((0.2, 3.5))
     jobs = _jobs(rng, ends=ends, longest=longest)
     plan = Plan(
         seed=seed,
@@ -200,7 +201,8 @@ def _faults(rng: Random, plan: Plan) -> list[Fault]:
     kinds = [kind for kind in FAULT_KINDS if rng.random() < 0.45]
     faults: list[Fault] = []
     for kind in kinds:
-        faults += [_fault(rng, kind, plan) for _ in range(rng.choice((1, 1, 2, 4)))]
+        most = (3, 6, 12) if kind == "round trip" else (1, 1, 2, 4)
+        faults += [_fault(rng, kind, plan) for _ in range(rng.choice(most))]
     return sorted(faults, key=lambda fault: fault.at)
 
 
@@ -218,11 +220,14 @@ def _fault(rng: Random, kind: str, plan: Plan) -> Fault:
     elif kind == "suspend":
         how = rng.choice(("clock goes on", "clock stops"))
     elif kind == "round trip":
-        how = rng.choice(("before", "after", "after", "late", "slow", "between", "fatal"))
+        how = rng.choices(
+            ("before", "after", "late", "slow", "between", "fatal"), weights=(4, 8, 8, 4, 4, 1)
+        )[0]
         what = "Turn" if how == "between" else rng.choice(COMMANDS)
         return Fault(kind=kind, node=node, what=what, nth=rng.choice((0, 0, 1, rng.randint(0, 12))), how=how)
     elif kind in {"slow body", "hold"}:
         what = str(rng.randrange(len(plan.jobs)))
+        at = round(plan.jobs[int(what)].at + rng.uniform(0, 10), 3)
         return Fault(kind=kind, what=what, nth=rng.randint(1, 3), at=at, lasts=lasts)
     if plan.level == "permanent" and kind in {"crash", "isolate", "outage"} and rng.random() < 0.5:
         lasts = -1.0  # it never heals

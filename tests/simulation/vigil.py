@@ -9,6 +9,7 @@ from uuid import UUID
 from backwave_django.core import commands as c
 from backwave_django.core import events as e
 from backwave_django.core.bounds import EXIT_GRACE, SLOT_GRACE
+from backwave_django.core.leases import LeaseHealth
 from backwave_django.core.outcomes import Verdict
 from backwave_django.core.states import JobState
 
@@ -29,6 +30,9 @@ class Notes:
     #: Leases whose outcome the store has answered.
     answered: set[UUID] = field(default_factory=set)
     offered: Counter[str] = field(default_factory=Counter)
+    #: Leases that a heartbeat said are lost, and such that are to be cancelled.
+    lost: set[UUID] = field(default_factory=set)
+    cancelled: set[UUID] = field(default_factory=set)
     polled_at: float = -1e9
     hasty: int = 0
 
@@ -77,7 +81,13 @@ class Vigil:
                 node.notes.answered.update(done)
             case e.Claimed(answer=answer) if answer.short and not answer.jobs:
                 return
-            case e.InboxEmpty() | e.Ticked() | e.HeartbeatReturned():
+            case e.HeartbeatReturned(answer=answer):
+                for one in answer.renewals:
+                    lost = one.health is LeaseHealth.LOST
+                    node.notes.lost |= {one.lease_id} if lost else set()
+                    node.notes.cancelled |= {one.lease_id} if one.cancel_requested else set()
+                return
+            case e.InboxEmpty() | e.Ticked():
                 return
             case e.Expired(answer=answer) | e.Settled(answer=answer) if not answer.count:
                 return
@@ -92,6 +102,7 @@ class Vigil:
         kept = driver._holdings.buffered
         excused = driver._contact.retry_at is not None or driver._handed_back
         self._require("flushed-when-idle", not kept or excused, f"{node} sits on {len(kept)}")
+        self._news_heeded(node)
         since = world.time - 2 * world.plan.lease - 2 * self._long(node)
         fresh = node.born_at >= since or self._watch.clock_stepped_at >= since
         met = world.weather.outage_met(begins=since, ends=world.time)
@@ -99,6 +110,15 @@ class Vigil:
             self._bodies_in_time(node)
             self._leases_in_time(node)
             self._nothing_due(node)
+
+    def _news_heeded(self, node: "Node") -> None:
+        driver, notes = node.driver, node.notes
+        assert driver is not None
+        for lease_id, attempt in driver._holdings.running.items():
+            heeded = attempt.void or lease_id not in notes.lost
+            self._require("lost-lease-abandoned", heeded, f"{node}: {attempt.job.job_id.int}")
+            heard = attempt.void or attempt.signalled or lease_id not in notes.cancelled
+            self._require("cancel-heard", bool(heard), f"{node}: job {attempt.job.job_id.int}")
 
     def _long(self, node: "Node") -> float:
         """The longest that a node may take to notice something."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from django.db import connections
+from psycopg.pq import Format
 
 from backwave_django.store.dialects.values import Values
 
@@ -91,19 +92,23 @@ class PostgresPump:
     def fetch(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
         """Run one statement and return its rows."""
         cursor = self._cursor or self._open()
-        return cursor.execute(statement.on("postgresql"), parameters).fetchall()
+        values = [parameters[name] for name in statement.names]
+        return cursor.execute(statement.numbered, values).fetchall()
 
     def execute(self, statement: Statement, parameters: Mapping[str, object]) -> int:
         """Run one statement and return how many rows it changed."""
         cursor = self._cursor or self._open()
-        return cursor.execute(statement.on("postgresql"), parameters).rowcount
+        values = [parameters[name] for name in statement.names]
+        return cursor.execute(statement.numbered, values).rowcount
 
     def execute_many(
         self, statement: Statement, parameters: Sequence[Mapping[str, object]]
     ) -> None:
         """Run one statement for each of ``parameters``."""
         if parameters:
-            self._open().executemany(statement.on("postgresql"), parameters)
+            names = statement.names
+            rows = [[each[name] for name in names] for each in parameters]
+            self._open().executemany(statement.numbered, rows)
 
     def on_commit(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` after the transaction, or now if there is none."""
@@ -145,7 +150,9 @@ class PostgresPump:
     def _open(self) -> psycopg.Cursor[Any]:
         if self._cursor is None:
             self._connection = connection = self._connected()
-            cursor = connection.cursor(binary=True)
+            # Numbered parameters: psycopg would parse named ones anew in each long statement.
+            cursor = psycopg.RawCursor(connection)
+            cursor.format = Format.BINARY
             if not self._pooler:
                 self._make_settings(cursor, local=False)
             self._cursor = cursor
@@ -183,6 +190,9 @@ class PostgresPump:
         role = connections[self.using].settings_dict["OPTIONS"].get("assume_role")
         if role:
             settings["role"] = role
-        calls = ", ".join(["set_config(%s, %s, %s)"] * len(settings))
+        calls = ", ".join(
+            f"set_config(${3 * number + 1}, ${3 * number + 2}, ${3 * number + 3})"
+            for number in range(len(settings))
+        )
         values = [part for name, value in settings.items() for part in (name, value, local)]
         cursor.execute(f"SELECT {calls}", values)
