@@ -4,7 +4,7 @@
 this package imports no models.
 """
 
-from backwave_django.core.contract import ActionAnswer, ActionResult, Actor
+from backwave_django.core.contract import ActionAnswer, ActionResult, Actor, WorkflowAnswer
 from backwave_django.core.errors import (
     BackwaveError,
     Cancelled,
@@ -15,6 +15,7 @@ from backwave_django.core.errors import (
     InvalidDeclaration,
     InvalidOption,
     JobGone,
+    NotAnAncestor,
     PayloadTooLarge,
     RetryAfter,
     Snooze,
@@ -25,20 +26,28 @@ from backwave_django.core.errors import (
     UnserializableValue,
     UsageError,
     WaitTimeout,
+    WorkflowClosed,
+    WorkflowGone,
     WrongArguments,
 )
+from backwave_django.core.observing import OutcomeEvent
 from backwave_django.core.retries import Retry
 from backwave_django.core.states import Cause, JobState
+from backwave_django.core.workflows import RetryScope, WorkflowStatus
 from backwave_django.jobs.by_name import aenqueue, enqueue
 from backwave_django.jobs.context import JobContext, current
 from backwave_django.jobs.decorators import job
 from backwave_django.jobs.enqueue import BoundOptions
+from backwave_django.jobs.flow import Workflow, workflow
+from backwave_django.jobs.graphs import Graph, chain, parallel
 from backwave_django.jobs.handle import JobHandle
 from backwave_django.jobs.injection import context, service
 from backwave_django.jobs.job_type import JobType
 from backwave_django.jobs.limits import Limit
+from backwave_django.jobs.observers import on_outcome
 from backwave_django.jobs.schedules import add_schedule, schedule
 from backwave_django.jobs.signatures import Signature
+from backwave_django.jobs.workflow_handle import WorkflowHandle
 
 __all__ = [
     "ActionAnswer",
@@ -51,6 +60,7 @@ __all__ = [
     "ConfigurationError",
     "DuplicateWireName",
     "GiveUp",
+    "Graph",
     "InsideTransaction",
     "InvalidDeclaration",
     "InvalidOption",
@@ -60,9 +70,12 @@ __all__ = [
     "JobState",
     "JobType",
     "Limit",
+    "NotAnAncestor",
+    "OutcomeEvent",
     "PayloadTooLarge",
     "Retry",
     "RetryAfter",
+    "RetryScope",
     "Signature",
     "Snooze",
     "StoreError",
@@ -72,13 +85,23 @@ __all__ = [
     "UnserializableValue",
     "UsageError",
     "WaitTimeout",
+    "Workflow",
+    "WorkflowAnswer",
+    "WorkflowClosed",
+    "WorkflowGone",
+    "WorkflowHandle",
+    "WorkflowStatus",
     "WrongArguments",
     "add_schedule",
     "aenqueue",
+    "chain",
     "context",
     "current",
     "enqueue",
     "job",
+    "on_outcome",
+    "parallel",
     "schedule",
     "service",
+    "workflow",
 ]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from backwave_django.core import bounds
 from backwave_django.core.contract import ActionAnswer, ActionResult, Actor, ScheduleAnswer
 from backwave_django.core.errors import InvalidOption
+from backwave_django.jobs.ids import new_id
 from backwave_django.store import default_store
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
     from django.contrib.auth.models import AnonymousUser
 
+    from backwave_django.core.contract import WorkflowAnswer
     from backwave_django.core.schedules import ScheduleSpec
+    from backwave_django.core.workflows import RetryScope
 
     class _JobAction(Protocol):
         def __call__(
@@ -136,6 +139,26 @@ def purge(*, now: datetime) -> int:
         total += answer.count
         if not answer.full:
             return total
+
+
+def cancel_workflow(workflow_id: UUID, *, actor: Actor, now: datetime) -> WorkflowAnswer:
+    """Cancel every job of a workflow that waits, and ask those that run to stop."""
+    _check_reason(actor, required=False)
+    return default_store().cancel_workflow(workflow_id, actor=actor, now=now)
+
+
+def retry_workflow(
+    workflow_id: UUID, *, scope: RetryScope, actor: Actor, now: datetime
+) -> WorkflowAnswer:
+    """Bring the failed jobs of a workflow back in place, all together; see ``RetryScope``."""
+    _check_reason(actor, required=False)
+    return default_store().retry_workflow(workflow_id, scope=scope, actor=actor, now=now)
+
+
+def restart_workflow(workflow_id: UUID, *, actor: Actor, now: datetime) -> WorkflowAnswer:
+    """Insert a workflow that is over once more, whole, under new ids."""
+    _check_reason(actor, required=False)
+    return default_store().restart_workflow(workflow_id, new_id=new_id, actor=actor, now=now)
 
 
 def tally(answers: Sequence[ActionAnswer]) -> dict[ActionResult, int]:

@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "vendor(name): the test is about this database; runs on others leave it out"
     )
+    config.addinivalue_line("markers", "slow: takes long; runs with `-m slow` only")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

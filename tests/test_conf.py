@@ -123,6 +123,11 @@ def test_unknown_group_is_answered_with_the_groups_there_are():
         ({"DIRECT_URL": ""}, "E026", "postgres://"),
         ({"HINTS": 1}, "E027", "True or False"),
         ({"EXPOSE_SENSITIVE": None}, "E028", "True or False"),
+        ({"SCHEDULES": {"OWNER": ""}}, "E029", "a name of 1 to 100 characters"),
+        ({"SCHEDULES": {"RELEASE": "v1"}}, "E029", "grows with each release"),
+        ({"SCHEDULES": {"RELEASE": 2**63}}, "E029", "grows with each release"),
+        ({"SCHEDULES": {"NAME": "x"}}, "E029", "no setting 'NAME'"),
+        ({"SCHEDULES": "shop"}, "E029", "Write a dict"),
     ],
 )
 def test_every_wrong_value_is_named_with_what_to_write(values, code, words):

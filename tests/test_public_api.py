@@ -15,6 +15,11 @@ PUBLIC = {
     # enqueueing, and what is made of it
     *("enqueue", "aenqueue", "BoundOptions", "JobHandle", "JobState", "JobType", "Cause"),
     *("ActionAnswer", "ActionResult", "Actor"),
+    # workflows
+    *("workflow", "Workflow", "WorkflowHandle", "WorkflowStatus", "WorkflowAnswer", "RetryScope"),
+    *("chain", "parallel", "Graph"),
+    # reactions
+    *("on_outcome", "OutcomeEvent"),
     # inside of a body
     *("JobContext", "current", "Cancelled", "GiveUp", "RetryAfter", "Snooze"),
     # what can go wrong
@@ -22,6 +27,7 @@ PUBLIC = {
     *("InvalidDeclaration", "InvalidOption", "JobGone", "PayloadTooLarge", "StoreError"),
     *("StoreUnavailable", "UnknownJobType", "UnknownParent", "UnserializableValue"),
     *("UsageError", "WaitTimeout", "WrongArguments"),
+    *("NotAnAncestor", "WorkflowClosed", "WorkflowGone"),
 }
 
 

@@ -12,7 +12,8 @@ from backwave_django.admin.log import OperatorActionAdmin
 from backwave_django.admin.pumps import PumpAdmin
 from backwave_django.admin.queues import QueueAdmin
 from backwave_django.admin.schedules import ScheduleAdmin
-from backwave_django.models import Job, OperatorAction, Pump, Queue, Schedule
+from backwave_django.admin.workflows import WorkflowAdmin
+from backwave_django.models import Job, OperatorAction, Pump, Queue, Schedule, Workflow
 
 __all__ = [
     "JobAdmin",
@@ -20,6 +21,7 @@ __all__ = [
     "PumpAdmin",
     "QueueAdmin",
     "ScheduleAdmin",
+    "WorkflowAdmin",
     "register",
 ]
 
@@ -29,6 +31,7 @@ def register(site: admin.AdminSite) -> None:
     site.register(Job, JobAdmin)
     site.register(Queue, QueueAdmin)
     site.register(Schedule, ScheduleAdmin)
+    site.register(Workflow, WorkflowAdmin)
     site.register(Pump, PumpAdmin)
     site.register(OperatorAction, OperatorActionAdmin)
 

@@ -117,7 +117,7 @@ class JobPage:
             (_("Unique key"), job.unique_key),
             (_("Limit key"), job.limit_key),
             (_("Schedule"), job.schedule),
-            (_("Workflow"), job.workflow),
+            (_("Workflow"), self._workflow_link(job.workflow)),
         )
         yield from ((_("Tag %(tag)s") % {"tag": key}, job.tags[key]) for key in sorted(job.tags))
 
@@ -192,6 +192,16 @@ class JobPage:
     def _queue_link(self, queue: str) -> object:
         query = urlencode({"queue": queue})
         return format_html('<a href="{}?{}">{}</a>', self._url("changelist"), query, queue)
+
+    def _workflow_link(self, workflow_id: UUID | None) -> object:
+        if workflow_id is None or not may(self._request, "view_workflow"):
+            return workflow_id
+        url = reverse(
+            "admin:backwave_workflow_change",
+            args=[workflow_id],
+            current_app=self._admin.admin_site.name,
+        )
+        return format_html('<a href="{}">{}</a>', url, workflow_id)
 
     def _url(self, page: str, *args: object) -> str:
         name = f"admin:backwave_job_{page}"

@@ -10,26 +10,39 @@ reference. Common to all clauses:
 - Answers to a pump carry the database's clock as ``clock``.
 - All is keyed by lease id, never by job id: a lease row is the fence.
 - No method waits for a row that another transaction holds, operator actions excepted.
+- An instant counts from itself on: due, lapsed, passed and over are all "at or before ``now``".
+- The end of a job, by whatever verb, inserts in the same transaction the jobs that
+  ``StoreSettings.observers`` gives for it.
+- A pump is live while it was seen within its lease duration and has not retired.
+- A job's ``pending_parents`` is the number of its unsettled incoming edges, in every state.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from backwave_django.core.retention import Retention
-from backwave_django.core.retries import RetryTable
+from backwave_django.core.terms import (
+    ActionAnswer,
+    ActionResult,
+    Actor,
+    ClaimAnswer,
+    ClaimRequest,
+    History,
+    ReportAnswer,
+    ScheduleAnswer,
+    StoreSettings,
+    SweepAnswer,
+    WorkflowAnswer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
     from uuid import UUID
 
-    from backwave_django.core.jobs import Enqueued, LeasedJob, NewJob
+    from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
-    from backwave_django.core.outcomes import Outcome, Reported
+    from backwave_django.core.outcomes import Outcome
     from backwave_django.core.schedule_answers import (
         DeclareMode,
         DeclareRow,
@@ -37,137 +50,22 @@ if TYPE_CHECKING:
         SchedulesAnswer,
     )
     from backwave_django.core.schedules import Decision, ScheduleSpec
-    from backwave_django.core.states import JobState
     from backwave_django.core.workflows import NewWorkflow, RetryScope
 
-
-class History(StrEnum):
-    """How much of each attempt is kept."""
-
-    OFF = "off"
-    OUTCOMES = "outcomes"
-    DETAIL = "detail"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSettings:
-    """The numbers a store needs from the settings."""
-
-    unroutable_grace: timedelta = timedelta(minutes=5)
-    retention: Retention = field(default_factory=Retention)
-    history: History = History.DETAIL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimRequest:
-    """Lease at most ``limit`` due jobs of ``queues``, in that order, for ``pump_id``.
-
-    ``hinted`` names (queue, priority) lanes that a wake-up hint spoke of; ``key_cursor`` is where
-    the rotation over limit keys goes on. Both only steer where a store looks first.
-    """
-
-    pump_id: UUID
-    queues: tuple[str, ...]
-    limit: int
-    lease_duration: timedelta
-    retries: RetryTable = field(default_factory=RetryTable)
-    hinted: tuple[tuple[str, int], ...] = ()
-    key_cursor: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimAnswer:
-    """The leased jobs in claim order.
-
-    ``short`` says that the store looked everywhere and found less than it was asked for.
-    ``next_due`` is advice: ``now`` when due work was withheld (a cap, a lock, the batch size, an
-    unsettled deadline), else the earliest future due time in served, unpaused queues, else none.
-    """
-
-    jobs: tuple[LeasedJob, ...]
-    short: bool
-    next_due: datetime | None
-    clock: datetime
-    key_cursor: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportAnswer:
-    """One row per reported outcome, in order."""
-
-    rows: tuple[Reported, ...]
-    clock: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepAnswer:
-    """How many rows a maintenance command handled; ``full`` asks for another turn."""
-
-    count: int
-    full: bool
-    clock: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
-    """Who asked for an operator action, and from where.
-
-    ``source`` is ``admin``, ``command``, ``api`` or ``code``; ``user_id`` is the primary key of
-    a user as text, when there is one.
-    """
-
-    name: str
-    source: str = "code"
-    user_id: str | None = None
-    reason: str = ""
-
-
-class ActionResult(StrEnum):
-    """What came of an operator action on one job."""
-
-    DONE = "done"
-    #: The job runs: its body was asked to stop and decides itself when it does.
-    REQUESTED = "requested"
-    #: The job is in a state that the action does not apply to.
-    REFUSED = "refused"
-    #: A live job holds the same unique key.
-    CONFLICT = "conflict"
-    #: The job is not in the database.
-    GONE = "gone"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionAnswer:
-    """The result for one job, with the state it is in now and a sentence for a person."""
-
-    job_id: UUID
-    result: ActionResult
-    state: JobState | None
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleAnswer:
-    """The result of an operator action on one schedule, with a sentence for a person."""
-
-    name: str
-    result: ActionResult
-    detail: str = ""
-    job_id: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowAnswer:
-    """The result of an operator action on one workflow, with a sentence for a person.
-
-    ``jobs`` are those that it moved; ``restarted_as`` is the workflow that a restart made.
-    """
-
-    workflow_id: UUID
-    result: ActionResult
-    detail: str = ""
-    jobs: tuple[UUID, ...] = ()
-    restarted_as: UUID | None = None
+__all__ = [
+    "ActionAnswer",
+    "ActionResult",
+    "Actor",
+    "ClaimAnswer",
+    "ClaimRequest",
+    "History",
+    "ReportAnswer",
+    "ScheduleAnswer",
+    "Store",
+    "StoreSettings",
+    "SweepAnswer",
+    "WorkflowAnswer",
+]
 
 
 class Store(Protocol):
@@ -176,15 +74,21 @@ class Store(Protocol):
     def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Insert ``jobs`` in the caller's transaction, in a constant number of round trips.
 
-        Parents must exist, else ``UnknownParent`` and nothing is inserted. A job with a live
-        parent is ``awaiting``; with an ``on_success`` parent that already failed, ``cancelled``
-        (cause ``parent``); else ``scheduled``. A unique key with a holder answers that job with
-        ``created`` false: never an integrity error, never a poisoned transaction.
+        Parents must exist, in the store or anywhere in the batch, else ``UnknownParent``; jobs
+        that wait for each other are an ``InvalidOption``. Then nothing is inserted. A job with a
+        live parent is ``awaiting``; with an ``on_success`` parent that already failed,
+        ``cancelled`` (cause ``parent``, with an outcome row); else ``scheduled``. Of a parent
+        that is named twice the first mention counts.
+
+        A unique key with a holder answers that job with ``created`` false: never an integrity
+        error, never a poisoned transaction. A live holder answers, an earlier job of the batch
+        included; ``replace`` cancels it (cause ``superseded``) if it never ran and no edge leads
+        from it. Of terminal holders the newest by id answers that the policy honours: a success
+        under ``allow_after_failure``, any under ``reject``. As a parent, a job that was not
+        created stands for its holder.
         """
 
-    def start_workflow(
-        self, workflow: NewWorkflow, jobs: Sequence[NewJob]
-    ) -> tuple[Enqueued, ...]:
+    def start_workflow(self, workflow: NewWorkflow, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """Enqueue ``jobs`` and, if any of them was created, the workflow that they belong to.
 
         All or nothing, in the caller's transaction. A step whose unique key has a holder stands
@@ -194,9 +98,12 @@ class Store(Protocol):
     def claim(self, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
         """Lease due jobs, each to one caller ever: ``run`` grows by one, a lease row appears.
 
-        Order: queues as listed, priority (high first), due time, id. Paused queues yield nothing
-        until their ``paused_until``. Rows past their deadline are passed over. Rows that another
-        transaction holds are passed over and count as withheld.
+        Order: queues as listed, priority (high first), jobs without a limit key, then key by key
+        (those after ``key_cursor`` by code points, then the rest), due time, id. Paused queues
+        yield nothing until their ``paused_until``. A limited queue or key has at most as many
+        leases as its cap says, lapsed ones included, and hides nothing else. Rows past their
+        deadline are passed over. Rows that another transaction holds are passed over and count
+        as withheld.
         """
 
     def report(self, outcomes: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
@@ -206,9 +113,10 @@ class Store(Protocol):
         instead of anything but success when cancellation was requested; ``quarantined`` instead
         of ``scheduled`` when a hand-back's grace is over: for ``arguments`` at once, else when no
         live pump that serves the queue lists the wire name and version), one outcome row is
-        appended, the lease is deleted and dependents are settled. ``stale``: the lease is gone
-        and nothing of the row is applied. ``busy``: another transaction holds the lease or the
-        job; nothing is applied and the outcome may be offered again.
+        appended, the lease is deleted and dependents are settled. The grace begins with the first
+        hand-back, and anew once a body ran. ``stale``: the lease is gone, or was named before in
+        this batch, and nothing of the row is applied. ``busy``: another transaction holds the
+        lease or the job; nothing is applied and the outcome may be offered again.
 
         A row that the database refuses as data is isolated: a success becomes
         ``dead_lettered`` (cause ``output``), anything else keeps its kind with cleaned detail.
@@ -241,7 +149,10 @@ class Store(Protocol):
         """
 
     def recover(self, *, pump_id: UUID, held: Sequence[UUID], now: datetime) -> SweepAnswer:
-        """Release, unspent and due now, this pump's leases that are not among ``held``."""
+        """Release, unspent and due now, this pump's leases that are not among ``held``.
+
+        A requested cancellation wins (``cancelled``, cause ``operator``).
+        """
 
     def dispose(self, *, pumps: Sequence[UUID], now: datetime) -> SweepAnswer:
         """End the leases of pumps that are known dead, at once, spending like a lapse."""
@@ -250,38 +161,57 @@ class Store(Protocol):
         """End each lapsed lease exactly once, spending; also put back leaseless leased jobs.
 
         A lapse with attempts left schedules the job at its backoff instant, else dead-letters it
-        (cause ``attempts``); a requested cancellation wins (``cancelled``, cause ``operator``). A
-        lease whose pump's registry row was seen within its lease duration is spared for up to
-        one further duration. A ``leased`` job without a lease row is re-scheduled, unspent.
+        (cause ``attempts``); a requested cancellation wins (``cancelled``, cause ``operator``).
+        The longest lapsed go first. A lease whose pump is live is spared for up to one further
+        duration of the pump. A ``leased`` job without a lease row is re-scheduled, unspent, with
+        an outcome row of no run.
         """
 
     def settle(self, *, limit: int, now: datetime) -> SweepAnswer:
         """Drain the settle queue, and end scheduled jobs whose deadline has passed.
 
-        Such a job becomes ``expired`` if it never ran, else ``dead_lettered``; cause
-        ``deadline`` for both; an outcome row with no run is appended and dependents settle.
+        An entry stays while its parent lives. An unsettled edge of a parent that is over is
+        marked and counted once; a parent that is gone has not succeeded. At most a thousand
+        edges settle in one transaction, here and in every other verb that ends jobs; what
+        remains, or is held by another transaction, waits in the settle queue. The earliest
+        deadlines go first, at most ``limit`` entries and ``limit`` jobs.
+
+        A job with a passed deadline becomes ``expired`` if it never ran, else
+        ``dead_lettered``; cause ``deadline`` for both; an outcome row with no run is appended and
+        dependents settle.
         """
 
     def purge(self, *, limit: int, now: datetime) -> SweepAnswer:
         """Delete terminal jobs past their retention with all that hangs on them.
 
-        Never a job with a non-terminal dependent, nor one of a workflow that still lives.
+        Never a job with a non-terminal dependent, nor one of a workflow that still lives. The
+        oldest go first. Also old operator actions, and pumps that were not seen for long and own
+        no lease; these are not counted.
         """
 
     def cancel(
         self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
     ) -> tuple[ActionAnswer, ...]:
-        """Cancel waiting jobs; ask running ones to stop. Audited. Waits for row locks."""
+        """Cancel waiting jobs; ask running ones to stop. Audited. Waits for row locks.
+
+        All of the named jobs first, then those that depend on them. Like the next two, it does
+        each job once, answers in the order of the request, and audits also what came to nothing.
+        """
 
     def requeue(
         self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
     ) -> tuple[ActionAnswer, ...]:
-        """Bring terminal jobs other than successes back: ``spent`` 0, due now. Audited."""
+        """Bring terminal jobs other than successes back: ``spent`` 0, due now. Audited.
+
+        Without a deadline, and waiting again for parents that live; parents that are named come
+        back before their children. ``refused`` with an ``on_success`` parent that has failed or
+        is gone, which ``detail`` names; ``conflict`` when a live job holds the unique key.
+        """
 
     def run_now(
         self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
     ) -> tuple[ActionAnswer, ...]:
-        """Make scheduled jobs due now. Audited."""
+        """Make scheduled jobs due now; one that is due already keeps its place. Audited."""
 
     def cancel_workflow(self, workflow_id: UUID, *, actor: Actor, now: datetime) -> WorkflowAnswer:
         """Cancel every member that waits, and ask those that run to stop. Audited."""

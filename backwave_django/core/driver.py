@@ -199,7 +199,7 @@ class Driver:
         if isinstance(command, c.Recover):
             self._contact.recover = False
         elif event.answer.full:
-            self._upkeep.again(command)
+            self._upkeep.repeat(command)
         if event.answer.count and not isinstance(command, c.Purge):
             self._pacing.ask(now=self._now)  # what was swept may be due
 
@@ -357,6 +357,8 @@ class Driver:
         if self._contact.recover:
             return self._flight.issue((c.Recover(held=self._holdings.held()),))
         report = self._report(flush=self._flush_due(event))
+        if not isinstance(event, e.StoreAnswer):
+            self._upkeep.resume()
         chore = self._upkeep.take(may_expire=self._contact.may_expire(now=self._now))
         return self._flight.issue((*report, *self._claims(report), *chore))
 

@@ -231,6 +231,20 @@ AttemptEnded: TypeAlias = (
     | AttemptReleased
 )
 
+StoreAnswer: TypeAlias = (
+    Claimed
+    | ReportReturned
+    | HeartbeatReturned
+    | Recovered
+    | Disposed
+    | Expired
+    | Settled
+    | Purged
+    | SchedulesLoaded
+    | Minted
+    | StoreFaulted
+)
+
 Event: TypeAlias = (
     AttemptEnded
     | Ticked

@@ -115,6 +115,7 @@ class Upkeep:
         self._every = config.maintenance_interval
         self._purges = config.purge
         self._due: deque[StoreCommand] = deque()
+        self._repeated: deque[StoreCommand] = deque()
         self.due_at = now
         self._purge_at = now + PURGE_INTERVAL
         self._minting = Minting(known=config.mints)
@@ -135,6 +136,15 @@ class Upkeep:
         """Line up a command, once."""
         if command not in self._due:
             self._due.append(command)
+
+    def repeat(self, command: StoreCommand) -> None:
+        """Note that a sweep was full: it goes on after whatever waits in the inbox."""
+        self._repeated.append(command)
+
+    def resume(self) -> None:
+        """Line up the sweeps that were full: the inbox has had its turn."""
+        while self._repeated:
+            self.again(self._repeated.popleft())
 
     def first(self, command: Dispose | LoadSchedules) -> None:
         """Put a command before all others, once."""
@@ -169,7 +179,7 @@ class Upkeep:
 
     def pending(self) -> bool:
         """Tell whether a chore is due."""
-        return bool(self._due)
+        return bool(self._due or self._repeated)
 
     def shift(self, delta: timedelta) -> None:
         """Follow a clock that was set back."""

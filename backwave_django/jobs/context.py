@@ -6,11 +6,13 @@ import json
 import threading
 from collections.abc import Sized
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+
+from asgiref.sync import sync_to_async
 
 from backwave_django.core.commands import CancelReason
 from backwave_django.core.errors import Cancelled
-from backwave_django.jobs.handle import JobHandle
+from backwave_django.jobs.kin import NoKin, StoredKin
 from backwave_django.jobs.tags import checked_tags, encode_tags
 
 if TYPE_CHECKING:
@@ -21,7 +23,12 @@ if TYPE_CHECKING:
     import svcs
 
     from backwave_django.core.jobs import LeasedJob
+    from backwave_django.core.states import JobState
+    from backwave_django.jobs.handle import JobHandle
+    from backwave_django.jobs.kin import OfType
     from backwave_django.jobs.tags import TagValue
+
+    T = TypeVar("T")
 
 Row = TypeVar("Row")
 
@@ -79,8 +86,10 @@ class JobContext:
         signals: Signals,
         services: Callable[[], svcs.Container],
         progress: Callable[[int, int | None, str], None],
+        stored: bool = True,
     ) -> None:
         self._job = job
+        self._kin = StoredKin(job) if stored else NoKin(job)
         self._signals = signals
         self._open_services = services
         self._container: svcs.Container | None = None
@@ -211,12 +220,31 @@ class JobContext:
         """Return what ``add_tags`` added, or ``None`` when that is nothing."""
         return dict(self._added_tags) or None
 
-    def output_of(self, job: JobHandle | UUID) -> Any:
-        """Return the output of another job, of a parent most often; ``None`` unless it succeeded.
+    @property
+    def parents(self) -> tuple[JobHandle, ...]:
+        """The jobs that this one waited for, in the order in which it named them."""
+        return self._kin.parents()
 
-        Raises ``JobGone``.
+    @overload
+    def output_of(self, job: JobHandle[T] | OfType[T]) -> T | None: ...
+    @overload
+    def output_of(self, job: UUID | str) -> Any: ...
+    def output_of(self, job: JobHandle | OfType[Any] | UUID | str) -> Any:
+        """Return the output of an ancestor; ``None`` unless it succeeded.
+
+        An ancestor is a job that this one waited for, directly or through others: nothing else
+        has surely ended. It is named by its handle or id, by the name of its step, or by its job
+        type or wire name when there is only one of these. Raises ``NotAnAncestor``.
         """
-        return JobHandle(job.id if isinstance(job, JobHandle) else job).output
+        return self._kin.find(job).output
+
+    def state_of(self, job: JobHandle | OfType[Any] | UUID | str) -> JobState:
+        """Return the state of an ancestor, which is named as for ``output_of``."""
+        return self._kin.find(job).state
+
+    async def aoutput_of(self, job: JobHandle | OfType[Any] | UUID | str) -> Any:
+        """``output_of`` for async bodies."""
+        return (await sync_to_async(self._kin.find)(job)).output
 
 
 current_context: Final[ContextVar[JobContext | None]] = ContextVar(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
 
 from asgiref.sync import sync_to_async
@@ -21,7 +22,8 @@ from backwave_django.jobs.signatures import Signature
 from backwave_django.jobs.tags import encode_tags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from backwave_django.jobs.limits import Limit
     from backwave_django.jobs.parameters import Parameters
@@ -144,7 +146,8 @@ class BoundOptions(Generic[P, R]):
         A call is a tuple of positional arguments or a mapping of named ones. Handles come in the
         order of the calls. Raises what ``enqueue`` raises, with a note of which call it was.
         """
-        jobs = [self._numbered(number, call) for number, call in enumerate(calls, start=1)]
+        now = cache(ports.wired().now)  # which asks the database
+        jobs = [self._numbered(number, call, now) for number, call in enumerate(calls, start=1)]
         return _insert(jobs, self._target.limit) if jobs else []
 
     async def aenqueue_many(
@@ -172,12 +175,12 @@ class BoundOptions(Generic[P, R]):
         transaction.on_commit(insert_now)
         return handle
 
-    def _numbered(self, number: int, call: object) -> NewJob:
+    def _numbered(self, number: int, call: object, now: Callable[[], datetime]) -> NewJob:
         try:
             if isinstance(call, tuple | list):
-                return self.new_job(tuple(call), {})
+                return self.new_job(tuple(call), {}, now=now)
             if isinstance(call, Mapping):
-                return self.new_job((), call)
+                return self.new_job((), call, now=now)
             raise WrongArguments(
                 self._target.wire_name,
                 f"a call is a tuple of its arguments, (42,), not a {type(call).__name__}",
@@ -186,8 +189,17 @@ class BoundOptions(Generic[P, R]):
             error.add_note(f"in call {number} of enqueue_many")
             raise
 
-    def new_job(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
-        """Return the job of a call, which is not stored. Raises what ``enqueue`` raises."""
+    def new_job(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        now: Callable[[], datetime] | None = None,
+    ) -> NewJob:
+        """Return the job of a call, which is not stored. Raises what ``enqueue`` raises.
+
+        A ``delay`` counts from ``now``, the database's clock: this machine's may be wrong.
+        """
         target, options = self._target, self._options
         wire_name = target.wire_name
         parameters = target.parameters
@@ -207,7 +219,7 @@ class BoundOptions(Generic[P, R]):
                 tags=target.encoded_tags,
                 limit_key=limit_key,
             )
-        now = ports.wired().now
+        now = now or ports.wired().now
         due_at = options.due_at(now)
         return NewJob(
             id=new_id(),

@@ -37,11 +37,17 @@ _FIRST_LOOK: Final = 0.02
 _LAST_LOOK: Final = 0.5
 
 
+class _Nobodys:
+    """No body returns one: only a handle of ``Any`` passes for a handle of it."""
+
+
 class Output:
     """Reads the output of a handle; of an async body that is what awaiting it gives."""
 
     @overload
     def __get__(self, handle: None, owner: type[Any]) -> Output: ...
+    @overload
+    def __get__(self, handle: JobHandle[_Nobodys], owner: type[Any]) -> Any: ...
     @overload
     def __get__(self, handle: JobHandle[Coroutine[Any, Any, T]], owner: type[Any]) -> T | None: ...
     @overload

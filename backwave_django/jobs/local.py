@@ -37,6 +37,7 @@ def local_attempt(wire_name: str, *, queue: str) -> Iterator[JobContext]:
             signals=Signals() if outer is None else outer.signals,
             services=open_services,
             progress=_unheard,
+            stored=False,
         )
     finally:
         for container in opened:

@@ -2,7 +2,7 @@
 
 What goes in comes out with the same type and value, or is refused where it is passed, by the path
 of the value: None, bool, int, float, str, list, tuple, dict with str keys, datetime, date, time,
-timedelta, Decimal, UUID and bytes. Three things are given up, knowingly:
+timedelta, Decimal, UUID, bytes, and ``OutcomeEvent``. Three things are given up, knowingly:
 
 - The zone of an aware datetime becomes its offset from UTC at that instant, and ``fold`` goes.
 - A subclass of str (Django's ``SafeString``) comes back as str. Enum members and lazy
@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 
 from backwave_django.core.errors import UndecodablePayload
+from backwave_django.core.observing import OutcomeEvent
 from backwave_django.jobs import payload_tags as tags
 from backwave_django.jobs.payload_refusals import Refused, refusal_of, step_into
 
@@ -164,6 +165,10 @@ def _object(pairs: list[str]) -> str:
     return f"{{{','.join(pairs)}}}"
 
 
+def _write_event(event: OutcomeEvent, depth: int) -> str:
+    return tags.tagged("event", _write_dict(tags.fields_of_event(event), depth))
+
+
 def _write_key(key: Any) -> str:
     if not _is_text(type(key)):
         raise Refused(f"a key is of type {type(key).__name__}", "use keys of type str")
@@ -223,6 +228,7 @@ _WRITERS: Final[dict[type, _Writer]] = {
     Decimal: tags.write_decimal,
     UUID: tags.write_uuid,
     bytes: tags.write_bytes,
+    OutcomeEvent: _write_event,
 }
 
 _PLAIN_JSON: Final = json.JSONDecoder(

@@ -14,17 +14,22 @@ import math
 import re
 import reprlib
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
 from backwave_django.core.errors import UndecodablePayload
+from backwave_django.core.observing import OutcomeEvent
+from backwave_django.core.states import Cause, JobState
 from backwave_django.jobs.payload_refusals import Refused
 
 # 617 digits. The interpreter refuses to convert decimal text of more than 4,300 digits, or of as
 # few as 640 where it is configured so; hexadecimal text has no such limit.
 PLAIN_INT_BITS: Final = 2048
+
+_EVENT_FIELDS: Final = tuple(field.name for field in fields(OutcomeEvent))
 
 _TINY_OFFSET: Final = re.compile(r"([+-])00:00:00\.(\d{6})$", re.ASCII)
 
@@ -88,6 +93,16 @@ def write_bytes(value: bytes, _depth: int) -> str:
     return tagged("bytes", f'"{base64.b64encode(value).decode("ascii")}"')
 
 
+def fields_of_event(event: OutcomeEvent) -> dict[object, object]:
+    """Return what is written of an event; states and causes as plain text."""
+    found: dict[object, object] = {name: getattr(event, name) for name in _EVENT_FIELDS}
+    return found | {
+        "state": event.state.value,
+        "cause": event.cause.value,
+        "tags": dict(event.tags),
+    }
+
+
 def finite_float(text: str) -> float:
     """Return the float that ``text`` spells. Raises ``ValueError`` unless it is finite."""
     value = float(text)
@@ -113,7 +128,7 @@ def restore(found: dict[str, Any]) -> object:
         raise UndecodablePayload(f"unknown tag {reprlib.repr(key)}")
     try:
         return read(content)
-    except (ArithmeticError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, TypeError, ValueError):
         # The content is not repeated: payloads hold what logs must not.
         raise UndecodablePayload(f"the content of a tag {key} does not fit it") from None
 
@@ -171,6 +186,16 @@ def _read_timedelta(content: object) -> timedelta:
             raise ValueError
 
 
+def _read_event(content: object) -> OutcomeEvent:
+    if not isinstance(content, dict):
+        raise TypeError
+    # A newer release may write more of an event than this one knows.
+    known = {name: value for name, value in content.items() if name in _EVENT_FIELDS}
+    return OutcomeEvent(
+        **known | {"state": JobState(known["state"]), "cause": Cause(known["cause"])}
+    )
+
+
 def _read_tuple(content: object) -> tuple[object, ...]:
     if not isinstance(content, list):
         raise TypeError
@@ -182,6 +207,7 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "date": lambda content: date.fromisoformat(_text(content)),
     "datetime": _read_datetime,
     "decimal": _read_decimal,
+    "event": _read_event,
     "float": _read_float,
     "int": lambda content: int(_text(content), 16),
     "time": _read_time,

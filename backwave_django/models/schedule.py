@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+
+from backwave_django.core.errors import InvalidOption
+from backwave_django.core.schedules import Rule
+
+_ANY_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class Schedule(models.Model):
@@ -67,3 +75,13 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Refuse a rule that cannot work, by the name of its field. For forms: no ``save`` asks."""
+        try:
+            Rule(
+                cron=self.cron, every_seconds=self.every_seconds, timezone=self.timezone
+            ).timetable(anchor=_ANY_INSTANT)
+        except InvalidOption as error:
+            named = {"every": "every_seconds"}.get(error.option, error.option)
+            raise ValidationError({named: error.hint}) from None

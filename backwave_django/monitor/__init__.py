@@ -28,14 +28,25 @@ from backwave_django.monitor.schedules import (
     schedule_views,
 )
 from backwave_django.monitor.why import Reason, paused_text, why
+from backwave_django.monitor.workflows import (
+    Gate,
+    Member,
+    WorkflowDetail,
+    member_counts,
+    read_workflow,
+    status_label,
+    workflow_detail,
+)
 
 __all__ = [
     "CAP",
     "Alert",
     "Attempt",
     "Capped",
+    "Gate",
     "JobDetail",
     "LaneCounts",
+    "Member",
     "Pulse",
     "PumpView",
     "QueueView",
@@ -43,6 +54,7 @@ __all__ = [
     "Relative",
     "ScheduleView",
     "Standing",
+    "WorkflowDetail",
     "alerts",
     "cause_label",
     "database_clock",
@@ -51,6 +63,7 @@ __all__ = [
     "known_queues",
     "known_wire_names",
     "lane_counts",
+    "member_counts",
     "moment",
     "next_runs",
     "outcome_label",
@@ -61,8 +74,11 @@ __all__ = [
     "queue_view",
     "queue_views",
     "read_job",
+    "read_workflow",
     "schedule_view",
     "schedule_views",
     "span",
+    "status_label",
     "why",
+    "workflow_detail",
 ]

@@ -12,6 +12,7 @@ from backwave_django.models import Lease
 from backwave_django.monitor.clock import moment, span
 from backwave_django.monitor.pumps import Pulse, pump_views
 from backwave_django.monitor.queues import queue_views
+from backwave_django.monitor.schedules import Standing, schedule_views
 from backwave_django.monitor.why import paused_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,12 @@ def alerts(*, clock: datetime) -> tuple[Alert, ...]:
     """Return what needs a person, the severe things first. ``clock`` is the database's time."""
     queues = queue_views(clock=clock)
     pumps = pump_views(clock=clock)
-    found = [*_queue_alerts(queues), *_pump_alerts(pumps, clock), *_lease_alerts(clock)]
+    found = [
+        *_queue_alerts(queues),
+        *_pump_alerts(pumps, clock),
+        *_lease_alerts(clock),
+        *_schedule_alerts(clock),
+    ]
     return tuple(sorted(found, key=lambda alert: not alert.severe))
 
 
@@ -89,3 +95,16 @@ def _lease_alerts(clock: datetime) -> Iterator[Alert]:
         )
         remedy = _("Any live pump sweeps them within seconds. If none does, start one.")
         yield Alert("lapsed", text % {"count": count}, remedy, severe=False)
+
+
+def _schedule_alerts(clock: datetime) -> Iterator[Alert]:
+    for view in schedule_views(clock=clock):
+        words = {"schedule": view.schedule.name, "problem": view.problem}
+        if view.standing is Standing.ERROR:
+            text = _("The schedule %(schedule)s is in error: %(problem)s") % words
+            yield Alert("schedule", text, _("Mend the cause; it goes on by itself."))
+        elif view.standing is Standing.OVERDUE and view.schedule.next_at is not None:
+            words["at"] = moment(view.schedule.next_at, now=clock)
+            text = _("The schedule %(schedule)s was to run at %(at)s.") % words
+            remedy = _("Start a pump that knows the job type %(name)s.")
+            yield Alert("overdue", text, remedy % {"name": view.schedule.wire_name})

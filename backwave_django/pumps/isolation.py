@@ -28,9 +28,9 @@ def close_connections() -> None:
 
 
 def keep_healthy_connections() -> None:
-    """Close what this thread has open unless it is as good as new. Raises nothing."""
+    """Close what this thread has open unless it can be made as good as new. Raises nothing."""
     for connection in connections.all(initialized_only=True):
-        if connection.connection is not None and _is_clean(connection):
+        if connection.connection is not None and _is_clean(connection) and _is_reset(connection):
             connection.queries_log.clear()
         else:
             _drop(connection)
@@ -39,7 +39,11 @@ def keep_healthy_connections() -> None:
 def _drop(connection: BaseDatabaseWrapper) -> None:
     try:
         if connection.connection is not None and getattr(connection, "pool", None):
-            _reset_pooled(connection)
+            if connection.errors_occurred:
+                # Whose server became a standby would be handed out for ever: the pool makes anew.
+                connection.connection.close()
+            else:
+                _reset(connection)
         connection.close()
     except Exception:  # a broken connection breaks here; it is let go all the same
         logger.debug("a connection to %r did not close", connection.alias, exc_info=True)
@@ -70,11 +74,20 @@ def _in_transaction(raw: Any) -> bool:
     return bool(status)
 
 
-def _reset_pooled(connection: BaseDatabaseWrapper) -> None:
-    """Undo a session's settings before its connection goes back to Django's pool.
+def _is_reset(connection: BaseDatabaseWrapper) -> bool:
+    """Undo what a body may have set in its session; false when that is not to be had."""
+    if connection.vendor == "postgresql" and not getattr(connection, "pool", None):
+        try:
+            _reset(connection)
+        except Exception:  # whatever is wrong with it, it is not as good as new
+            return False
+    return True
 
-    What the pool set at the start is set again; a connection that does not obey is closed, and
-    the pool replaces it.
+
+def _reset(connection: BaseDatabaseWrapper) -> None:
+    """Undo a session's settings before another attempt gets its connection.
+
+    What Django set at the start is set again; a connection that does not obey is closed.
     """
     raw = connection.connection
     try:

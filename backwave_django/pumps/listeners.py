@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from django.db import connections
 from django.db.utils import load_backend
 
-from backwave_django.store.hints import CHANNEL, Hint, decode
+from backwave_django.jobs.ids import new_id
+from backwave_django.store.hints import CHANNEL, Hint, decode, is_probe, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,17 @@ MOST_BACKOFF_SECONDS: Final = 10.0
 WATCH_SECONDS: Final = 0.05
 #: How long a silent connection is trusted before the server is asked whether it is still there.
 SILENCE_SECONDS: Final = 60.0
+#: How long a hint may take from this process to itself; it takes a millisecond.
+PROBE_SECONDS: Final = 5.0
+#: So that a connection is noticed to be dead when the other side cannot say so.
+_NOT_FOR_EVER: Final = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
 
 class PostgresListener:
@@ -39,6 +51,8 @@ class PostgresListener:
         self._using = using
         self._direct_url = direct_url
         self._closed = threading.Event()
+        #: Whether anything was ever heard, or its absence complained of.
+        self._proven = False
         # Writing to one end wakes the thread that waits for the database and for the other.
         self._waking, self._wake = socket.socketpair()
 
@@ -79,21 +93,43 @@ class PostgresListener:
         with selectors.DefaultSelector() as selector:
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(self._waking, selectors.EVENT_READ)
+            self._proven = self._proven or not self._sent_probe()
             while not self._closed.is_set():
-                if not selector.select(SILENCE_SECONDS):
-                    connection.execute("SELECT 1")
+                if not selector.select(SILENCE_SECONDS if self._proven else PROBE_SECONDS):
+                    self._hears_nothing(connection)
                 for notice in connection.notifies(timeout=0):
-                    tell(decode(notice.payload))
+                    self._proven = True
+                    if not is_probe(notice.payload):
+                        tell(decode(notice.payload))
+
+    def _hears_nothing(self, connection: psycopg.Connection[Any]) -> None:
+        """Find out whether the connection is dead, or was never told anything."""
+        connection.execute("SELECT 1")
+        if not self._proven:
+            self._proven = True
+            logger.warning(
+                "hints do not arrive: pumps find new jobs by polling only. What is announced on "
+                "DATABASES[%r] is not heard on %s. Behind a pooler of transactions write "
+                'BACKWAVE["POOLER"] = "transaction" and BACKWAVE["DIRECT_URL"]',
+                self._using,
+                "the same" if self._direct_url is None else 'BACKWAVE["DIRECT_URL"]',
+            )
 
     def _connected(self) -> psycopg.Connection[Any]:
-        import psycopg  # noqa: PLC0415 - only PostgreSQL needs it
-
-        if self._direct_url is not None:
-            connection = psycopg.connect(self._direct_url, autocommit=True)
-        else:
-            connection = psycopg.connect(**_parameters(self._using), autocommit=True)
+        connection = _connected(_parameters(self._using, direct_url=self._direct_url))
         connection.execute(f'LISTEN "{CHANNEL}"')
         return connection
+
+    def _sent_probe(self) -> bool:
+        """Announce a word to this process, the way that all hints go; tell whether it is out."""
+        import psycopg  # noqa: PLC0415 - only PostgreSQL needs it
+
+        try:
+            with _connected(_parameters(self._using)) as connection:
+                connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, probe(new_id().hex)])
+        except psycopg.Error:  # the pumps will complain of the same
+            return False
+        return True
 
 
 class FileWatch:
@@ -135,12 +171,22 @@ def _version(connection: sqlite3.Connection) -> int | None:
     return int(row[0])
 
 
-def _parameters(using: str) -> dict[str, Any]:
+def _connected(parameters: dict[str, Any]) -> psycopg.Connection[Any]:
+    # Here, because a project on SQLite has no psycopg.
+    from backwave_django.store.dialects.postgresql import PatientConnection  # noqa: PLC0415
+
+    return PatientConnection.connect(**parameters, autocommit=True)
+
+
+def _parameters(using: str, *, direct_url: str | None = None) -> dict[str, Any]:
     """Return what Django would connect with, less what is Django's own and the pool."""
+    name = {"application_name": f"backwave:hints:{os.getpid()}"}
+    if direct_url is not None:
+        return {"conninfo": direct_url, **_NOT_FOR_EVER, **name}
     settings = copy.deepcopy(connections[using].settings_dict)
     settings["OPTIONS"].pop("pool", None)
     wrapper = load_backend(settings["ENGINE"]).DatabaseWrapper(settings, using)
     parameters: dict[str, Any] = wrapper.get_connection_params()
-    for name in ("context", "cursor_factory", "prepare_threshold"):
-        parameters.pop(name, None)
-    return {**parameters, "application_name": f"backwave:hints:{os.getpid()}"}
+    for own in ("context", "cursor_factory", "prepare_threshold"):
+        parameters.pop(own, None)
+    return {**_NOT_FOR_EVER, **parameters, **name}

@@ -32,7 +32,7 @@ from backwave_django.pumps.pump import Pump
 from backwave_django.pumps.scope import Scopes
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED, HALTED, StopSignals
 from backwave_django.store.declarations import greet_with_schedules
-from backwave_django.store.executors import open_pump_store
+from backwave_django.store.executors import observed, open_pump_store
 from backwave_django.store.hosts import pumps_of_host
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Node:
     def _store(self, group: GroupConfig) -> PumpStore:
         return open_pump_store(
             self._config.database,
-            self._config.store_settings,
+            observed(self._config.store_settings),
             application_name=f"backwave:{group.name}:{os.getpid()}",
             lease_duration=group.lease_duration,
         )

@@ -9,8 +9,9 @@ process (``threading.local``, the environment, the working directory) is shared 
 from __future__ import annotations
 
 import logging
+import os
 from contextvars import copy_context
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import svcs
 from django.conf import settings
@@ -56,6 +57,7 @@ class Scopes:
     def __init__(self, *, registry: svcs.Registry, reuse_connections: bool) -> None:
         self._registry = registry
         self._give_back = keep_healthy_connections if reuse_connections else close_connections
+        self._pid = os.getpid()
         # Most cache backends have nothing to close, and looking takes as long as a small body.
         self._closes_caches = True
 
@@ -86,7 +88,19 @@ class Scopes:
         try:
             return call(services)
         finally:
+            if os.getpid() != self._pid:
+                _end_of_fork()
             services.close()
             self._give_back()
             if self._closes_caches:
                 close_caches()
+
+
+def _end_of_fork() -> NoReturn:
+    """End a child process that a body forked and let run out of the body.
+
+    It is a copy of a worker: it would report the attempt a second time and wait for jobs for ever,
+    and what it closed would be its parent's.
+    """
+    os.write(2, b"backwave: a forked child returned from its job's body, and ends here\n")
+    os._exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from django.db import connections
@@ -24,6 +24,8 @@ logger = logging.getLogger("backwave.pump")
 
 #: Threads without a body end at once; this only bounds a wait that should not be one.
 _JOIN_SECONDS: Final = 2.0
+#: How long a worker without work keeps what it may reuse.
+_REST_SECONDS: Final = 5.0
 
 
 class Workers:
@@ -135,9 +137,16 @@ class Workers:
         self._threads.append(thread)
         return True
 
+    def _next(self) -> Assignment | None:
+        try:
+            return self._queue.get(timeout=_REST_SECONDS)
+        except Empty:
+            connections.close_all()
+            return self._queue.get()
+
     def _work(self) -> None:
         thread = threading.current_thread()
-        get, run, put = self._queue.get, self._attempts.run, self._inbox.put
+        get, run, put = self._next, self._attempts.run, self._inbox.put
         try:
             self._attempts.warm()
             while (assignment := get()) is not None:

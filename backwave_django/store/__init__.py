@@ -1,5 +1,5 @@
 """The storage contract over Django: PostgreSQL and SQLite."""
 
-from backwave_django.store.executors import PumpStore, default_store, open_pump_store
+from backwave_django.store.executors import PumpStore, default_store, observed, open_pump_store
 
-__all__ = ["PumpStore", "default_store", "open_pump_store"]
+__all__ = ["PumpStore", "default_store", "observed", "open_pump_store"]

@@ -11,7 +11,6 @@ from backwave_django.store import (
     leases,
     minting,
     operators,
-    outcomes,
     purging,
     registry,
     requeueing,
@@ -21,6 +20,7 @@ from backwave_django.store import (
     turning,
     workflows,
 )
+from backwave_django.store import outcomes as reports
 from backwave_django.store.faults import guarded
 from backwave_django.store.room import Room
 
@@ -106,16 +106,16 @@ class DatabaseStore:
         return claims.claim(self._room, request, now=now)
 
     @guarded
-    def report(self, outcomes_: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
+    def report(self, outcomes: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
         """See ``Store.report``."""
-        return outcomes.report(self._room, outcomes_, now=now)
+        return reports.report(self._room, outcomes, now=now)
 
     @guarded
     def turn(
-        self, outcomes_: Sequence[Outcome], request: ClaimRequest, *, now: datetime
+        self, outcomes: Sequence[Outcome], request: ClaimRequest, *, now: datetime
     ) -> tuple[ReportAnswer, ClaimAnswer]:
         """See ``Store.turn``."""
-        return turning.turn(self._room, outcomes_, request, now=now)
+        return turning.turn(self._room, outcomes, request, now=now)
 
     @guarded
     def register(self, pump: PumpInfo, *, now: datetime) -> datetime:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import connections, transaction
 
 from backwave_django.conf import get_config
 from backwave_django.core.errors import ConfigurationError
+from backwave_django.jobs.observers import observers
 from backwave_django.store.adapter import DatabaseStore
 from backwave_django.store.dialects.sqlite import TAKE_WRITE_LOCK, SqlitePump, SqliteValues
 from backwave_django.store.dialects.values import Values
@@ -97,7 +99,12 @@ def default_store(using: str | None = None) -> DatabaseStore:
     """
     config = get_config()
     executor = DjangoExecutor(using or config.database)
-    return DatabaseStore(executor, config.store_settings, hints=config.hints)
+    return DatabaseStore(executor, observed(config.store_settings), hints=config.hints)
+
+
+def observed(settings: StoreSettings) -> StoreSettings:
+    """Return the settings of a store that knows the observers of this process's code."""
+    return replace(settings, observers=observers)
 
 
 def open_pump_store(

@@ -28,6 +28,8 @@ logger = logging.getLogger("backwave.store")
 
 #: The channel of NOTIFY. A channel belongs to one database, so its name need not.
 CHANNEL: Final = "backwave"
+#: What begins the payload that a process sends to itself, to find out whether hints arrive.
+_PROBE: Final = '{"probe": '
 #: PostgreSQL refuses a payload of 8,000 bytes.
 _LONGEST_PAYLOAD: Final = 7_999
 
@@ -52,6 +54,16 @@ def encode(hint: Hint) -> str:
         return '{"cancel": true}'
     payload = json.dumps({"q": hint.queue, "p": hint.priority})
     return payload if len(payload) <= _LONGEST_PAYLOAD else "{}"
+
+
+def probe(token: str) -> str:
+    """Return the payload of a NOTIFY that hints at nothing: its sender looks out for it."""
+    return f'{_PROBE}"{token}"}}'
+
+
+def is_probe(payload: str) -> bool:
+    """Tell whether ``probe`` made this payload, here or in another process."""
+    return payload.startswith(_PROBE)
 
 
 def decode(payload: str) -> Hint:

@@ -8,7 +8,7 @@ from backwave_django.core.bounds import ENQUEUE_CHUNK
 from backwave_django.store.names import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -125,10 +125,30 @@ def _values(job: NewJob, clock: datetime | None) -> dict[str, Any]:
 
 
 def _arrays(jobs: Sequence[NewJob], clock: datetime | None) -> dict[str, Any]:
-    rows = [_values(job, clock) for job in jobs]
-    arrays: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
-    arrays["clock"] = clock
-    return arrays
+    """The same as ``_values``, a column at a time: many jobs come at once."""
+    return {
+        "id": [job.id for job in jobs],
+        "wire_name": [job.wire_name for job in jobs],
+        "queue": [job.queue for job in jobs],
+        "priority": [-job.priority for job in jobs],
+        "due_at": _column(job.due_at for job in jobs),
+        "deadline": _column(job.deadline for job in jobs),
+        "payload": [job.payload for job in jobs],
+        "payload_version": [job.payload_version for job in jobs],
+        "tags": [job.tags for job in jobs],
+        "limit_key": _column(job.limit_key for job in jobs),
+        "schedule": _column(job.schedule for job in jobs),
+        "scheduled_for": _column(job.scheduled_for for job in jobs),
+        "workflow": _column(job.workflow for job in jobs),
+        "trace": _column(job.trace for job in jobs),
+        "clock": clock,
+    }
+
+
+def _column(values: Iterable[object]) -> list[object] | None:
+    """Return a column; nothing for one of NULLs, which ``unnest`` fills up by itself."""
+    column = list(values)
+    return None if column.count(None) == len(column) else column
 
 
 def insert_related(

@@ -12,6 +12,7 @@ from backwave_django.store.applied import ANY_LEASE, Fence
 from backwave_django.store.applying_postgresql import apply_in_one_statement
 from backwave_django.store.applying_sqlite import apply_one_by_one
 from backwave_django.store.faults import DATABASE_ERRORS, is_refused_data
+from backwave_django.store.observing import is_watched, observe_applied
 from backwave_django.store.settling import leave_queue, settle_dependents
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _apply_and_settle(
     if room.executor.vendor == "sqlite":
         with room.executor.transaction():
             answers, clock = apply_one_by_one(room, outcomes, fence=fence, now=now)
+            observe_applied(room, outcomes, answers, now=now)
             settle_dependents(room, [each.job_id for each in answers if each.gates], now=now)
     else:
         answers, clock = _apply_at_once(room, outcomes, fence=fence, now=now)
@@ -86,11 +88,13 @@ def _apply_and_settle(
 def _apply_at_once(
     room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
 ) -> tuple[list[Applied], datetime]:
-    if not room.executor.guards_statements:
+    if not room.executor.guards_statements and not is_watched(room, outcomes):
         return apply_in_one_statement(room, outcomes, fence=fence, now=now)
-    # A savepoint, so that a refused row does not spoil the transaction of the caller.
+    # In the transaction of a caller a savepoint, so that a refused row does not spoil that.
     with room.executor.transaction():
-        return apply_in_one_statement(room, outcomes, fence=fence, now=now)
+        answers, clock = apply_in_one_statement(room, outcomes, fence=fence, now=now)
+        observe_applied(room, outcomes, answers, now=now)
+    return answers, clock
 
 
 def settle_applied(room: Room, answers: Sequence[Applied], *, now: datetime) -> None:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from backwave_django.store.room import Room
 
 _EDGES: Final = Statement(
-    "SELECT parent_id, child_id, mode FROM {edge} WHERE child_id {any:jobs}"
-    " ORDER BY id"
+    "SELECT parent_id, child_id, mode FROM {edge} WHERE child_id {any:jobs} ORDER BY id"
 )
 _HOLDER: Final = Statement("SELECT id FROM {job} WHERE unique_live = %(key)s")
 _BRING_BACK: Final = Statement(

@@ -17,6 +17,7 @@ from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.endings import APPEND, END, ending
 from backwave_django.store.names import Statement
+from backwave_django.store.observing import observe_ends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +180,9 @@ def cancel_rows(
 def append_cancelled(
     room: Room, jobs: Sequence[tuple[Any, int]], *, cause: Cause, now: datetime
 ) -> None:
-    """Write down that jobs were cancelled without a lease."""
+    """Write down that jobs were cancelled without a lease, and react to it."""
+    ended = [job_id for job_id, _spent in jobs]
+    observe_ends(room, ended, among=(JobState.CANCELLED,), now=now)
     if room.settings.history is not History.OFF:
         room.executor.execute_many(APPEND, _lines(jobs, cause=cause, now=now))
 

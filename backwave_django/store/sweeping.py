@@ -10,6 +10,7 @@ from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.endings import APPEND, END, ending
 from backwave_django.store.names import Statement
+from backwave_django.store.observing import observe_ends
 from backwave_django.store.settling import leave_queue, settle_dependents
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def _end_late(room: Room, *, limit: int, now: datetime) -> int:
     room.executor.execute_many(END, lines)
     if room.settings.history is not History.OFF:
         room.executor.execute_many(APPEND, lines)
-    settle_dependents(room, [row[0] for row in rows], now=now)
+    ended = [row[0] for row in rows]
+    observe_ends(room, ended, among=(JobState.EXPIRED, JobState.DEAD_LETTERED), now=now)
+    settle_dependents(room, ended, now=now)
     return len(rows)
 
 

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from backwave_django.store.lanes import Lane
     from backwave_django.store.room import Room
 
-#: Sizes of a claim; each has a statement text of its own, so there are few above the common ones.
-_EXACT_UP_TO: Final = 32
-_STEP: Final = 8
-
 LEASING: Final = """
 named AS MATERIALIZED (SELECT pick.id, pick.ord, gen_random_uuid() AS lease_id FROM pick),
 claimed AS (
@@ -75,11 +71,6 @@ def plain_statement(limit: int) -> Statement:
     return Statement("WITH" + taking_plain(limit) + _ROWS)
 
 
-def rounded(limit: int) -> int:
-    """Return the claim size to use: ``limit``, or a little less when it is large."""
-    return limit if limit <= _EXACT_UP_TO else limit - limit % _STEP
-
-
 @lru_cache(maxsize=64)
 def _retries_as_json(own: tuple[tuple[str, str], ...]) -> str:
     return json.dumps(dict(own))
@@ -112,9 +103,8 @@ def take_plain(
     room: Room, request: ClaimRequest, lanes: Sequence[Lane], limit: int, *, now: datetime
 ) -> list[LeasedJob]:
     """Lease at most ``limit`` due jobs of ``lanes`` in one statement, without any cap."""
-    size = limit if room.exact else rounded(limit)
     parameters = plain_parameters(room, request, lanes, now=now)
-    return taken(room, room.executor.fetch(plain_statement(size), parameters))
+    return taken(room, room.executor.fetch(plain_statement(limit), parameters))
 
 
 def taken(room: Room, rows: Sequence[tuple[Any, ...]]) -> list[LeasedJob]:

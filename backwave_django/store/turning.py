@@ -12,11 +12,11 @@ from backwave_django.store.applying_postgresql import APPLYING, applied, report_
 from backwave_django.store.claims import claim, complete, remembered, sized
 from backwave_django.store.faults import DATABASE_ERRORS, is_refused_data, translated
 from backwave_django.store.names import Statement
+from backwave_django.store.observing import is_watched
 from backwave_django.store.outcomes import report, settle_applied
 from backwave_django.store.taking import (
     LEASED_COLUMNS,
     plain_parameters,
-    rounded,
     taken,
     taking_plain,
 )
@@ -58,7 +58,7 @@ def turn(
         with room.executor.transaction():
             return report(room, outcomes, now=now), claim(room, request, now=now)
     lanes = remembered(room, request, now=now)
-    if lanes and outcomes and len({outcome.lease_id for outcome in outcomes}) == len(outcomes):
+    if lanes and _may_be_merged(room, outcomes):
         try:
             return _merged(room, outcomes, request, lanes, now=now)
         except Exception as error:
@@ -70,6 +70,12 @@ def turn(
         return reported, claim(room, request, now=now)
     except DATABASE_ERRORS as error:
         raise TurnFailed(reported, translated(error)) from error
+
+
+def _may_be_merged(room: Room, outcomes: Sequence[Outcome]) -> bool:
+    """Whether there is something to report, each lease once, and nothing that needs more."""
+    once = len({outcome.lease_id for outcome in outcomes}) == len(outcomes)
+    return bool(outcomes) and once and not is_watched(room, outcomes)
 
 
 def _merged(
@@ -87,7 +93,7 @@ def _merged(
     kept = room.settings.history is not History.OFF
     parameters = report_parameters(room, outcomes, fence=ANY_LEASE, now=now)
     parameters |= plain_parameters(room, request, lanes, now=now)
-    statement = _statement(kept=kept, limit=rounded(sized(request)))
+    statement = _statement(kept=kept, limit=sized(room, request))
     rows = room.executor.fetch(statement, parameters)
     told, claimed = rows[: len(outcomes)], rows[len(outcomes) :]
     answers = [

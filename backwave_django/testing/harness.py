@@ -7,6 +7,7 @@ So it works inside ``TestCase``, and a test of a job that is due in two days tak
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,9 +15,10 @@ from django.utils import timezone
 
 from backwave_django.conf import get_config
 from backwave_django.jobs import ports
+from backwave_django.jobs.ids import new_id
 from backwave_django.monitor.horizon import next_instant, queues_in_use, waiting
 from backwave_django.store.adapter import DatabaseStore
-from backwave_django.store.executors import DjangoExecutor
+from backwave_django.store.executors import DjangoExecutor, observed
 from backwave_django.testing.clock import VirtualClock
 from backwave_django.testing.inline import InlineAttempts
 from backwave_django.testing.turns import Round, Run
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
-    from backwave_django.core.contract import ActionAnswer, Actor
+    from backwave_django.core.contract import ActionAnswer, Actor, WorkflowAnswer
     from backwave_django.core.jobs import Enqueued, LeasedJob, NewJob
+    from backwave_django.core.workflows import NewWorkflow, RetryScope
 
 
 class Harness:
@@ -45,7 +48,7 @@ class Harness:
         self._clock = VirtualClock(now or timezone.now())
         self._store = DatabaseStore(
             DjangoExecutor(self._using),
-            config.store_settings,
+            observed(config.store_settings),
             exact=True,
             hints=False,
             fixed_clock=self._clock.now,
@@ -56,9 +59,11 @@ class Harness:
     def __enter__(self) -> Self:
         self._wired = ports.wired()
         ports.wire(
-            ports.Ports(
+            replace(
+                self._wired,
                 intake=_Intake(self._store, self._wired.intake),
                 desk=_Desk(self._store, self._wired.desk, self._clock),
+                flows=_Flows(self._store, self._wired.flows, self._clock),
                 now=self._clock.now,
             )
         )
@@ -154,6 +159,9 @@ class _Intake:
     def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         return self._store.enqueue(jobs)
 
+    def start_workflow(self, workflow: NewWorkflow, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
+        return self._store.start_workflow(workflow, jobs)
+
     def declare_limits(self, limits: Mapping[str, int]) -> None:
         self._wired.declare_limits(limits)
 
@@ -171,3 +179,28 @@ class _Desk:
 
     def cancel(self, job_id: UUID, *, actor: Actor) -> ActionAnswer:
         return self._store.cancel([job_id], actor=actor, now=self._clock.now())[0]
+
+
+class _Flows:
+    """Workflows, likewise."""
+
+    def __init__(self, store: DatabaseStore, wired: ports.Flows, clock: VirtualClock) -> None:
+        self._store = store
+        self._wired = wired
+        self._clock = clock
+
+    def read(self, workflow_id: UUID) -> ports.WorkflowRecord | None:
+        return self._wired.read(workflow_id)
+
+    def cancel(self, workflow_id: UUID, *, actor: Actor) -> WorkflowAnswer:
+        return self._store.cancel_workflow(workflow_id, actor=actor, now=self._clock.now())
+
+    def retry(self, workflow_id: UUID, *, scope: RetryScope, actor: Actor) -> WorkflowAnswer:
+        return self._store.retry_workflow(
+            workflow_id, scope=scope, actor=actor, now=self._clock.now()
+        )
+
+    def restart(self, workflow_id: UUID, *, actor: Actor) -> WorkflowAnswer:
+        return self._store.restart_workflow(
+            workflow_id, new_id=new_id, actor=actor, now=self._clock.now()
+        )

@@ -114,7 +114,7 @@ def latency(bench: Bench) -> dict[str, Any]:
     bench.contestant.clear()
     bench.ledger.clear()
     sent: dict[int, float] = {}
-    spread = random.Random(7)  # noqa: S311 - not for secrets
+    spread = random.Random(7)
     samples = min(bench.jobs, 200)
     with bench.workers(1) as workers:
         _warm(bench, workers)

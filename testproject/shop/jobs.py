@@ -20,8 +20,8 @@ SOON = backwave.Retry(
 @backwave.job("shop.charge", queue="critical", retry=SOON)
 def charge(
     order_id: int,
-    ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
-    gateway: PaymentGateway = backwave.service(),  # noqa: B008 - as above
+    ctx: backwave.JobContext = backwave.context(),
+    gateway: PaymentGateway = backwave.service(),
 ) -> dict[str, str]:
     """Charge the order's total; the order's number is the reference that makes it idempotent."""
     order = _order(order_id)

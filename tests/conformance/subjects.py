@@ -93,16 +93,16 @@ def database_subject(store: DatabaseStore) -> Subject:
     return Subject(
         store=store,
         observe=observe_database,
-        hold_job=lambda job_id: _held_row(models.Job, id=job_id),
-        hold_lease=lambda job_id: _held_row(models.Lease, job_id=job_id),
-        hold_schedule=lambda name: _held_row(models.Schedule, name=name),
+        hold_job=lambda job_id: held_row(models.Job, id=job_id),
+        hold_lease=lambda job_id: held_row(models.Lease, job_id=job_id),
+        hold_schedule=lambda name: held_row(models.Schedule, name=name),
         lose_lease=lambda job_id: _delete(models.Lease, job_id=job_id),
         lose_job=lambda job_id: _delete(models.Job, id=job_id),
     )
 
 
 @contextmanager
-def _held_row(model: type[Model], **which: UUID | str) -> Iterator[None]:
+def held_row(model: type[Model], **which: UUID | str) -> Iterator[None]:
     """Lock a row in a transaction of a second connection."""
     where, value = next(iter(which.items()))
     other = connection.copy("default")

@@ -2,12 +2,14 @@ from collections.abc import Callable
 
 import pytest
 
+from backwave_django import models
 from backwave_django.core.contract import Store
 from backwave_django.core.errors import InvalidOption
 from backwave_django.core.jobs import NewJob
 from backwave_django.core.memory import Snapshot
 from tests.builders import ACTOR, T0, claim_request, new_job, released, snoozed, succeeded
 from tests.conformance.facts import numbers
+from tests.conformance.subjects import held_row
 
 Observe = Callable[[], Snapshot]
 
@@ -138,3 +140,25 @@ def test_negative_limit_is_refused(store: Store, observe: Observe) -> None:
     with pytest.raises(InvalidOption):
         store.set_queue_limit("default", -1, actor=ACTOR, now=T0)
     assert (observe().limits, observe().queues, observe().actions) == ({}, {}, ())
+
+
+@pytest.mark.on_databases
+@pytest.mark.vendor("postgresql")
+def test_cap_that_another_transaction_holds_withholds_its_queue_alone(store: Store) -> None:
+    store.set_queue_limit("default", 5, actor=ACTOR, now=T0)
+    store.enqueue([*jobs(1, 2), new_job(3, queue="mail")])
+    with held_row(models.Queue, name="default"):
+        answer = store.claim(claim_request("default", "mail"), now=T0)
+    assert (numbers(answer.jobs), answer.next_due) == ((3,), T0)
+    assert numbers(store.claim(claim_request(), now=T0).jobs) == (1, 2)
+
+
+@pytest.mark.on_databases
+@pytest.mark.vendor("postgresql")
+def test_cap_that_another_transaction_holds_withholds_its_key_alone(store: Store) -> None:
+    store.set_limit("a", 5, actor=ACTOR, now=T0)
+    store.enqueue([*jobs(1, 2, limit_key="a"), new_job(3, limit_key="b"), new_job(4)])
+    with held_row(models.Limit, key="a"):
+        answer = store.claim(claim_request(), now=T0)
+    assert (numbers(answer.jobs), answer.next_due) == ((4, 3), T0)
+    assert numbers(store.claim(claim_request(), now=T0).jobs) == (1, 2)

@@ -252,7 +252,8 @@ def test_purges_come_round_once_a_minute():
     driver.step(TICK, now=at(60))
     asked = driver.step(beaten(), now=at(60))
     assert asked == (c.Purge(limit=1_000),)
-    assert driver.step(e.Purged(answer=swept(1_000, full=True)), now=at(60)) == asked
+    assert driver.step(e.Purged(answer=swept(1_000, full=True)), now=at(60)) == ()
+    assert driver.step(IDLE, now=at(60)) == asked
     assert driver.step(e.Purged(answer=swept(3)), now=at(60)) == ()
 
 

@@ -183,4 +183,13 @@ def test_a_full_sweep_alternates_with_claims():
     driver.step(claimed(), now=at(20))
     assert driver.step(expired(500, full=True), now=at(20)) == (claim(2), SETTLE)
     driver.step(claimed(), now=at(20))
-    assert driver.step(settled(), now=at(20)) == (EXPIRE,)
+    assert driver.step(settled(), now=at(20)) == ()
+    assert driver.step(IDLE, now=at(20)) == (EXPIRE,)
+
+
+def test_what_waits_in_the_inbox_comes_before_the_rest_of_a_full_sweep():
+    driver = rested(job(1), pool_size=1)
+    driver.step(TICK, now=at(5))
+    assert driver.step(settled(500, full=True), now=at(5)) == ()
+    assert driver.wake_at == at(5)
+    assert driver.step(DRAIN, now=at(5)) == (c.SignalStopping(), SETTLE)

@@ -5,15 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from backwave_django.core.jobs import NewJob
 from backwave_django.store import default_store
 from tests.pumps.waiting import until
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -22,6 +23,7 @@ class Process:
 
     def __init__(self, arguments: list[str], *, environ: Mapping[str, str], log: Path) -> None:
         self.log_path = log
+        self.was_told = False
         with log.open("wb") as sink:
             self._popen = subprocess.Popen(
                 arguments, env=dict(environ), stdout=sink, stderr=sink, cwd=ROOT
@@ -35,7 +37,13 @@ class Process:
     def log(self) -> str:
         return self.log_path.read_text()
 
+    @property
+    def failed(self) -> bool:
+        """Whether it ended badly, and not because a test wanted it to."""
+        return not self.was_told and self._popen.poll() not in {None, 0}
+
     def signal(self, signum: int) -> None:
+        self.was_told = True
         self._popen.send_signal(signum)
 
     def terminate(self) -> None:
@@ -43,6 +51,7 @@ class Process:
 
     def kill(self) -> None:
         """End it hard, and reap it, so that its pid is free."""
+        self.was_told = True
         self._popen.kill()
         self._popen.wait(10)
 
@@ -77,22 +86,38 @@ class Field:
         *options: str,
         group: str | None = "field",
         environ: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
         **dials: Any,
     ) -> Process:
         """Start ``runpumps`` on the group ``field`` with these dials."""
         chosen = [] if group is None else ["--group", group]
         more = {"FIELD_DIALS": json.dumps(dials), **(environ or {})}
-        return self.manage("runpumps", *chosen, *options, environ=more)
+        return self.manage("runpumps", *chosen, *options, environ=more, prefix=prefix)
 
-    def manage(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Process:
-        """Start any management command."""
+    def manage(
+        self,
+        *arguments: str,
+        environ: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> Process:
+        """Start any management command, by way of another program where ``prefix`` names one."""
         process = Process(
-            [sys.executable, "-m", "django", *arguments],
+            [*prefix, sys.executable, "-m", "django", *arguments],
             environ={**self._environ, **(environ or {})},
             log=self._directory / f"process-{len(self._processes) + 1}.log",
         )
         self._processes.append(process)
         return process
+
+    def until(self, fact: Callable[[], T], *, what: str = "") -> T:
+        """Wait for a fact; fail at once when a process ends badly meanwhile."""
+
+        def found() -> T | Literal[False]:
+            answer = fact()
+            assert answer or not any(process.failed for process in self._processes), self.logs()
+            return answer or False
+
+        return until(found, what=what or repr(fact))
 
     def close(self) -> None:
         for process in self._processes:

@@ -9,7 +9,6 @@ from django.db import connection
 from backwave_django.models import Job, Lease, Outcome
 from tests.fieldapp import jobs
 from tests.fieldapp.ledger import now
-from tests.pumps.waiting import until
 
 SHORT_LEASE = {"LEASE_DURATION": 2, "HEARTBEAT_INTERVAL": 0.4, "MAINTENANCE_INTERVAL": 0.5}
 
@@ -23,7 +22,7 @@ def kinds(job_id):
 def test_f001_a_job_of_a_killed_process_runs_again_at_once_on_its_host(field, ledger):
     handle = jobs.until.enqueue(str(field.gate))
     first = field.runpumps(LEASE_DURATION=600)
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     first.kill()
     field.open_gate()
     second = field.runpumps("--drain", LEASE_DURATION=600)
@@ -36,21 +35,21 @@ def test_f001_a_job_of_a_killed_process_runs_again_at_once_on_its_host(field, le
 def test_f001_a_job_of_a_lost_process_is_inherited_when_its_lease_lapses(field, ledger):
     handle = jobs.until.enqueue(str(field.gate))
     first = field.runpumps(**SHORT_LEASE)
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     second = field.runpumps(**SHORT_LEASE)
-    until(lambda: "group field" in second.log)
+    field.until(lambda: "group field" in second.log)
     first.signal(signal.SIGSTOP)
     stopped_at = now()
-    until(lambda: len(ledger.of("start")) == 2)
+    field.until(lambda: len(ledger.of("start")) == 2)
     began, again = ledger.of("start")
     assert (began.pid, again.pid) == (first.pid, second.pid)
     # The lease, as long again because its pump was just seen, two sweeps, and a slow machine.
     assert again.at - stopped_at < 2 * 2 + 2 * 0.5 + 10
     field.open_gate()
-    until(lambda: Job.objects.get(pk=handle.id).state == "succeeded")
+    field.until(lambda: Job.objects.get(pk=handle.id).state == "succeeded")
     first.signal(signal.SIGCONT)
     # The first body ends late. Its outcome is refused, and its pump goes on.
-    until(lambda: len(ledger.of("finish")) == 2)
+    field.until(lambda: len(ledger.of("finish")) == 2)
     first.terminate()
     assert first.wait() == 0
     assert handle.refresh().output == second.pid
@@ -60,7 +59,7 @@ def test_f001_a_job_of_a_lost_process_is_inherited_when_its_lease_lapses(field, 
 def test_f004_what_had_not_begun_has_spent_nothing(field, ledger):
     jobs.until.enqueue_many([(str(field.gate),)] * 6)
     first = field.runpumps(POOL_SIZE=2)
-    until(lambda: len(ledger.of("start")) == 2)
+    field.until(lambda: len(ledger.of("start")) == 2)
     first.kill()
     field.open_gate()
     assert field.runpumps("--drain", POOL_SIZE=2).wait() == 0
@@ -73,7 +72,7 @@ def test_f013_a_job_longer_than_its_lease_runs_once(field, ledger):
     jobs.sleep.enqueue(3)
     dials = {"LEASE_DURATION": 1, "HEARTBEAT_INTERVAL": 0.3, "MAINTENANCE_INTERVAL": 0.2}
     processes = [field.runpumps(**dials) for _ in range(2)]
-    until(lambda: ledger.of("finish"))
+    field.until(lambda: ledger.of("finish"))
     for process in processes:
         process.terminate()
     assert [process.wait() for process in processes] == [0, 0]
@@ -84,12 +83,12 @@ def test_f013_a_job_longer_than_its_lease_runs_once(field, ledger):
 def test_f010_connections_that_are_cut_cost_no_outcome(field, ledger):
     handles = jobs.until.enqueue_many([(str(field.gate),)] * 4)
     process = field.runpumps(**SHORT_LEASE)
-    until(lambda: len(ledger.of("start")) == 4)
+    field.until(lambda: len(ledger.of("start")) == 4)
     for _ in range(5):
-        until(lambda: cut("backwave:field:%"), what="the pump is connected")
+        field.until(lambda: cut("backwave:field:%"), what="the pump is connected")
     field.open_gate()
-    until(lambda: cut("backwave:field:%"), what="the pump is connected")
-    until(lambda: Job.objects.filter(state="succeeded").count() == 4)
+    field.until(lambda: cut("backwave:field:%"), what="the pump is connected")
+    field.until(lambda: Job.objects.filter(state="succeeded").count() == 4)
     process.terminate()
     assert process.wait() == 0
     assert len(ledger.of("start")) == 4
@@ -99,10 +98,10 @@ def test_f010_connections_that_are_cut_cost_no_outcome(field, ledger):
 @pytest.mark.vendor("postgresql")
 def test_f041_hints_come_back_after_their_connection_was_cut(field, ledger):
     process = field.runpumps(POLL_INTERVAL=600, HEARTBEAT_INTERVAL=19)
-    until(lambda: cut("backwave:hints:%"), what="somebody listens")
-    until(lambda: sessions("backwave:hints:%"), what="somebody listens again")
+    field.until(lambda: cut("backwave:hints:%"), what="somebody listens")
+    field.until(lambda: sessions("backwave:hints:%"), what="somebody listens again")
     jobs.noop.enqueue()
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     process.terminate()
     assert process.wait() == 0
     assert process.log.count("connection for hints is lost") == 1

@@ -18,9 +18,9 @@ def pids() -> set[int]:
 def test_a_dead_child_is_replaced_and_its_jobs_are_recovered_at_once(field, ledger):
     handle = jobs.kill_process.enqueue()
     parent = field.runpumps("--processes", "2", LEASE_DURATION=600)
-    until(lambda: ledger.of("finish"))
-    until(lambda: handle.refresh().state == "succeeded")
-    until(lambda: len(pids()) == 2)
+    field.until(lambda: ledger.of("finish"))
+    field.until(lambda: handle.refresh().state == "succeeded")
+    field.until(lambda: len(pids()) == 2)
     assert pids() == set(children_of(parent.pid))
     parent.terminate()
     assert parent.wait() == 0
@@ -28,10 +28,10 @@ def test_a_dead_child_is_replaced_and_its_jobs_are_recovered_at_once(field, ledg
 
 def test_children_drain_when_their_parent_is_gone(field, ledger):
     parent = field.runpumps("--processes", "2")
-    until(lambda: len(pids()) == 2)
+    field.until(lambda: len(pids()) == 2)
     children = pids()
     jobs.until.enqueue(str(field.gate))
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     parent.kill()
     field.open_gate()
     for child in children:
@@ -43,11 +43,11 @@ def test_children_drain_when_their_parent_is_gone(field, ledger):
 def test_a_second_signal_to_the_parent_ends_its_children(field, ledger):
     jobs.stubborn.enqueue()
     parent = field.runpumps("--processes", "2", SHUTDOWN_TIMEOUT=300)
-    until(lambda: len(pids()) == 2)
+    field.until(lambda: len(pids()) == 2)
     children = pids()
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     parent.signal(signal.SIGINT)
-    until(lambda: ledger.of("asked"))
+    field.until(lambda: ledger.of("asked"))
     parent.signal(signal.SIGINT)
     assert parent.wait(seconds=5) == 130
     for child in children:
@@ -75,20 +75,20 @@ def test_f149_changed_code_runs_next_and_a_syntax_error_is_survived(field, ledge
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     parent = field.runpumps("--reload", environ=environ)
-    until(lambda: len(pids()) == 1)
+    field.until(lambda: len(pids()) == 1)
     first = pids()
     assert output_of_a_run() == 1
     jobs.until.enqueue(str(field.gate))
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     write(code, BODY.format(version=2), at=2)
-    until(lambda: "starting anew" in parent.log)
+    field.until(lambda: "starting anew" in parent.log)
     assert pids() == first, "the running job is waited for"
     field.open_gate()
-    until(lambda: pids() and pids() != first)
+    field.until(lambda: pids() and pids() != first)
     assert len(pids()) == len(children_of(parent.pid)) == 1
     assert output_of_a_run() == 2
     write(code, "def version(:", at=3)
-    until(lambda: "waiting for a change" in parent.log)
+    field.until(lambda: "waiting for a change" in parent.log)
     assert "SyntaxError" in parent.log
     write(code, BODY.format(version=4), at=4)
     assert output_of_a_run() == 4

@@ -2,8 +2,6 @@
 
 import psycopg
 
-from tests.pumps.waiting import until
-
 ENQUEUE = "from tests.fieldapp import jobs; jobs.until.enqueue_many([({gate!r},)] * 2)"
 
 
@@ -14,14 +12,14 @@ def test_f022_an_outage_costs_no_outcome_and_one_line_each_way(field, ledger, po
     code = ENQUEUE.format(gate=str(field.gate))
     assert field.manage("shell", "-v0", "-c", code, environ=environ).wait() == 0
     process = field.runpumps(environ=environ, POOL_SIZE=1)
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     postgres_server.stop("immediate")
     field.open_gate()
-    until(lambda: ledger.of("finish"))
-    until(lambda: "degraded" in process.log)
+    field.until(lambda: ledger.of("finish"))
+    field.until(lambda: "degraded" in process.log)
     postgres_server.start()
-    until(lambda: states(url) == ["succeeded", "succeeded"])
-    until(lambda: "healed" in process.log)
+    field.until(lambda: states(url) == ["succeeded", "succeeded"])
+    field.until(lambda: "healed" in process.log)
     process.terminate()
     assert process.wait() == 0
     assert [entry.attempt for entry in ledger.of("start")] == [1, 1]

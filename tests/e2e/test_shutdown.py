@@ -11,16 +11,15 @@ from backwave_django.models import Job
 from backwave_django.store import default_store
 from tests.e2e.processes import enqueue_unknown
 from tests.fieldapp import jobs
-from tests.pumps.waiting import until
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_f089_a_deploy_lets_running_jobs_finish_and_begins_none(field, ledger, signum):
     jobs.until.enqueue_many([(str(field.gate),)] * 30)
     process = field.runpumps(POOL_SIZE=20)
-    until(lambda: len(ledger.of("start")) == 20)
+    field.until(lambda: len(ledger.of("start")) == 20)
     process.signal(signum)
-    until(lambda: Job.objects.filter(lease__isnull=False).count() == 20)
+    field.until(lambda: Job.objects.filter(lease__isnull=False).count() == 20)
     field.open_gate()
     assert process.wait() == 0
     assert len(ledger.of("start")) == len(ledger.of("finish")) == 20
@@ -32,7 +31,7 @@ def test_f089_a_deploy_lets_running_jobs_finish_and_begins_none(field, ledger, s
 def test_f091_a_job_that_outlives_the_grace_is_free_at_once(field, ledger):
     handle = jobs.stubborn.enqueue()
     process = field.runpumps(SHUTDOWN_TIMEOUT=1)
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     process.terminate()
     assert process.wait(seconds=5) == 4
     job = Job.objects.get(pk=handle.id)
@@ -45,9 +44,9 @@ def test_f091_a_job_that_outlives_the_grace_is_free_at_once(field, ledger):
 def test_f092_a_second_signal_ends_it_now(field, ledger, signum, code):
     jobs.stubborn.enqueue()
     process = field.runpumps(SHUTDOWN_TIMEOUT=300)
-    until(lambda: ledger.of("start"))
+    field.until(lambda: ledger.of("start"))
     process.signal(signum)
-    until(lambda: ledger.of("asked"))
+    field.until(lambda: ledger.of("asked"))
     process.signal(signum)
     assert process.wait(seconds=5) == code
     assert field.runpumps("--drain").wait() == 0
@@ -63,7 +62,7 @@ def test_f097_children_of_bodies_can_be_stopped(field):
 def test_f098_threads_that_bodies_leave_behind_do_not_keep_the_process(field, ledger):
     jobs.leave_behind.enqueue()
     process = field.runpumps(SHUTDOWN_TIMEOUT=2)
-    until(lambda: ledger.of("finish"))
+    field.until(lambda: ledger.of("finish"))
     process.terminate()
     assert process.wait(seconds=7) == 0
 
@@ -111,7 +110,7 @@ def test_a_process_behind_a_rolling_deploy_hands_back_what_it_does_not_know(fiel
     job_id = new_id()
     enqueue_unknown("field.next_release", job_id=job_id)
     old = field.runpumps()
-    until(lambda: Job.objects.filter(pk=job_id, unroutable_since__isnull=False).exists())
+    field.until(lambda: Job.objects.filter(pk=job_id, unroutable_since__isnull=False).exists())
     assert Job.objects.get(pk=job_id).state == "scheduled"
     old.terminate()
     assert old.wait() == 0

@@ -7,6 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+from django.db import connection
 
 import backwave_django as backwave
 from tests.fieldapp import ledger
@@ -90,6 +93,38 @@ def kill_process(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa
     if ctx.attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     ledger.write(ctx, "finish")
+
+
+@backwave.job("field.hold", retry=ONCE)
+def hold(seconds: float) -> None:
+    """Hold a database connection for a while."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        _NEVER.wait(seconds)
+
+
+@backwave.job("field.spoil", retry=ONCE)
+def spoil() -> None:
+    """Leave a session behind that is nothing like it was."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path TO pg_catalog")
+        cursor.execute("SET statement_timeout = 54321")
+        cursor.execute("SET TimeZone = 'Asia/Kathmandu'")
+        cursor.execute("SET ROLE pg_read_all_data")
+        cursor.execute("SELECT pg_advisory_lock(4711)")
+
+
+@backwave.job("field.tell_session", retry=ONCE)
+def tell_session() -> list[str]:
+    """Look at what a body finds in its session."""
+    names = ("search_path", "statement_timeout", "TimeZone", "role")
+    with connection.cursor() as cursor:
+        return [_setting(cursor, name) for name in names]
+
+
+def _setting(cursor: Any, name: str) -> str:
+    cursor.execute(f"SHOW {name}")
+    return str(cursor.fetchone()[0])
 
 
 if os.environ.get("FIELD_RELEASE") == "2":

@@ -57,8 +57,8 @@ def register(registry: svcs.Registry) -> None:
 @backwave.job("tests.calls.charge")
 def charge(
     order_id: int,
-    ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
-    gateway: Gateway = backwave.service(),  # noqa: B008 - as above
+    ctx: backwave.JobContext = backwave.context(),
+    gateway: Gateway = backwave.service(),
 ) -> tuple[int, backwave.JobContext, Gateway, bool]:
     """Take a context and a service."""
     return order_id, ctx, gateway, gateway.is_open
@@ -67,8 +67,8 @@ def charge(
 @backwave.job("tests.calls.push")
 async def push(
     message_id: int,
-    storage: "Storage" = backwave.service(),  # noqa: B008 - a mark for the scope
-    ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - as above
+    storage: "Storage" = backwave.service(),
+    ctx: backwave.JobContext = backwave.context(),
 ) -> tuple[int, Storage, bool, bool]:
     """Take an async service."""
     await asyncio.sleep(0)
@@ -82,7 +82,7 @@ class Report:
         self,
         gateway: Gateway,
         ctx: backwave.JobContext,
-        marked: Gateway = backwave.service(Gateway),  # noqa: B008 - a mark for the scope
+        marked: Gateway = backwave.service(Gateway),
         size: int = 3,
     ) -> None:
         self.gateway, self.ctx, self.marked, self.size = gateway, ctx, marked, size
@@ -124,7 +124,7 @@ def test_what_is_passed_is_not_filled_in():
 
 def test_services_close_when_the_body_raises():
     @backwave.job("tests.calls.failing")
-    def failing(gateway: Gateway = backwave.service()) -> None:  # noqa: B008
+    def failing(gateway: Gateway = backwave.service()) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
@@ -178,11 +178,11 @@ def test_current_answers_inside_of_a_body_only():
 
 def test_a_body_called_by_another_stops_with_it():
     @backwave.job("tests.calls.stopping")
-    def stopping(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008
+    def stopping(ctx: backwave.JobContext = backwave.context()) -> None:
         ctx.raise_if_cancelled()
 
     @backwave.job("tests.calls.asked")
-    def asked(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008
+    def asked(ctx: backwave.JobContext = backwave.context()) -> None:
         ctx.signals.cancel(CancelReason.OPERATOR)
         stopping()
 
@@ -193,12 +193,12 @@ def test_a_body_called_by_another_stops_with_it():
 def test_a_type_that_only_the_checker_knows_is_explained():
     @backwave.job("tests.calls.unknown")
     def unknown(
-        gateway: "Nowhere" = backwave.service(),  # type: ignore[name-defined]  # noqa: B008, F821
+        gateway: "Nowhere" = backwave.service(),  # type: ignore[name-defined]
     ) -> None:
         """Its annotation cannot be resolved."""
 
     @backwave.job("tests.calls.untyped")
-    def untyped(gateway=backwave.service()):  # noqa: B008
+    def untyped(gateway=backwave.service()):
         """It has none."""
 
     with pytest.raises(InvalidDeclaration, match=r"'gateway'.*Nowhere.*service\(TheType\)"):
@@ -210,8 +210,8 @@ def test_a_type_that_only_the_checker_knows_is_explained():
 def test_another_unresolvable_annotation_does_not_matter():
     @backwave.job("tests.calls.half_known")
     def half_known(
-        order: "Nowhere" = None,  # type: ignore[name-defined]  # noqa: F821
-        gateway: "Gateway" = backwave.service(),  # noqa: B008
+        order: "Nowhere" = None,  # type: ignore[name-defined]
+        gateway: "Gateway" = backwave.service(),
     ) -> bool:
         return gateway.is_open
 
@@ -222,7 +222,7 @@ def test_a_call_before_django_is_ready_needs_no_name():
     def body() -> str:
         return "ran"
 
-    from backwave_django.jobs.job_type import Declaration, JobType  # noqa: PLC0415
+    from backwave_django.jobs.job_type import Declaration, JobType
 
     assert JobType(body, Declaration())() == "ran"
 

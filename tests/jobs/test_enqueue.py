@@ -35,7 +35,7 @@ def send(
     order_id: object,
     note: object = "",
     *,
-    ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
+    ctx: backwave.JobContext = backwave.context(),
 ) -> None:
     """A body that never runs here."""
 
@@ -79,7 +79,7 @@ def in_another_thread(transactional_db):
 
 
 def test_a_job_is_stored_as_it_was_declared_and_called():
-    before = datetime.now(UTC) - timedelta(minutes=1)  # noqa: TID251 - the database's clock is real
+    before = datetime.now(UTC) - timedelta(minutes=1)
     handle = pack.enqueue(42)
     job = Job.objects.get(pk=handle.id)
     assert (job.wire_name, job.queue, job.state) == ("tests.enqueue.pack", "bulk", "scheduled")

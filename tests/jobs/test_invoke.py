@@ -53,7 +53,7 @@ def test_a_function_returns_what_it_returns():
     def body(
         order_id: int,
         *more: int,
-        ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
+        ctx: backwave.JobContext = backwave.context(),
         number: int = backwave.service(),
     ) -> object:
         return order_id, more, number, ctx is backwave.current()
@@ -75,7 +75,7 @@ def test_what_a_body_raises_comes_out():
 def test_an_async_body_runs_to_its_end_with_async_services():
     seen: list[Gateway] = []
 
-    async def body(gateway: "Gateway" = backwave.service(Gateway)) -> object:  # noqa: B008
+    async def body(gateway: "Gateway" = backwave.service(Gateway)) -> object:
         await asyncio.sleep(0)
         seen.append(gateway)
         return gateway.is_open, backwave.current() is not None
@@ -87,7 +87,7 @@ def test_an_async_body_runs_to_its_end_with_async_services():
 def test_async_services_close_when_the_body_raises():
     seen: list[Gateway] = []
 
-    async def body(gateway: Gateway = backwave.service(Gateway)) -> None:  # noqa: B008
+    async def body(gateway: Gateway = backwave.service(Gateway)) -> None:
         seen.append(gateway)
         raise KeyError("order")
 
@@ -155,7 +155,7 @@ def test_an_async_function_under_a_plain_decorator_is_awaited():
 
 def test_marks_read_as_they_are_written():
     def body(
-        ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
+        ctx: backwave.JobContext = backwave.context(),
         number: int = backwave.service(),
     ) -> None:
         """Nothing."""

@@ -28,7 +28,7 @@ def variadic(order_id, currency="CHF", *more, notify=True, **extra):
     """Takes anything after the first."""
 
 
-def filled(order_id, ctx=backwave.context(), *, shop=backwave.service(), note=""):  # noqa: B008
+def filled(order_id, ctx=backwave.context(), *, shop=backwave.service(), note=""):
     """Two that the attempt fills."""
 
 
@@ -107,7 +107,7 @@ def test_what_the_attempt_fills_in_cannot_be_passed(name):
 
 
 def test_positions_skip_what_the_attempt_fills_in():
-    def body(ctx=backwave.context(), order_id=0):  # noqa: B008
+    def body(ctx=backwave.context(), order_id=0):
         """The mark comes first."""
 
     assert bind(body, 7) == Call((), {"order_id": 7})
@@ -126,13 +126,13 @@ def test_a_context_without_its_mark_is_a_wrong_declaration():
 
 
 def test_a_mark_that_no_name_reaches_is_a_wrong_declaration():
-    def positional_only(ctx=backwave.context(), /):  # noqa: B008
+    def positional_only(ctx=backwave.context(), /):
         """Cannot be filled by name."""
 
-    def before_more(ctx=backwave.context(), *more):  # noqa: B008
+    def before_more(ctx=backwave.context(), *more):
         """Would take the first of what follows."""
 
-    def after_more(*more, ctx=backwave.context()):  # noqa: B008
+    def after_more(*more, ctx=backwave.context()):
         """This is how."""
 
     for function in (positional_only, before_more):

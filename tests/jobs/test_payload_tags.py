@@ -51,6 +51,7 @@ def test_f067_damaged_text_is_undecodable_with_a_reason(text, problem):
         ("uuid", ["secret", 5, "1234"]),
         ("bytes", ["secret", 5, "é", "!!!!"]),
         ("tuple", ["secret", 5, {}, None]),
+        ("event", ["secret", 5, {}, {"state": "no"}, {"state": "expired", "cause": "deadline"}]),
     ],
 )
 def test_a_tag_with_content_that_does_not_fit_is_undecodable(tag, contents):

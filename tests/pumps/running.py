@@ -1,6 +1,7 @@
 """A node on threads of the test's own process, on the test's database."""
 
 import threading
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,12 +21,13 @@ class RunningNode:
     """Pumps of one group ``test`` as long as it is entered; ``code`` says how they ended."""
 
     def __init__(
-        self, *, stop: StopRule | None = None, top: dict[str, Any] | None = None, **dials: Any
+        self, *, stop: StopRule | None = None, health_file: Path | None = None, **dials: Any
     ) -> None:
-        values = {"GROUPS": {"test": {"POOL_SIZE": 4, **QUICK, **dials}}, **(top or {})}
+        values = {"GROUPS": {"test": {"POOL_SIZE": 4, **QUICK, **dials}}}
         config, problems = conf.read(values, databases=tuple(settings.DATABASES))
         assert not problems, problems
-        self.node = Node(plan_node(config, groups=["test"], stop=stop), config=config)
+        plan = plan_node(config, groups=["test"], stop=stop, health_file=health_file)
+        self.node = Node(plan, config=config)
         self.code: int | None = None
         self._thread = threading.Thread(target=self._run, name="test-node", daemon=True)
 

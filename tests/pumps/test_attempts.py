@@ -59,7 +59,7 @@ def signals(what: str) -> None:
 
 
 @backwave.job("attempts.tags")
-def tags(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+def tags(ctx: backwave.JobContext = backwave.context()) -> None:
     ctx.add_tags(tenant="acme")
     logging.getLogger("shop").warning("packing %s", "now")
     raise ValueError("after the tags")
@@ -75,7 +75,7 @@ def recursion() -> None:
 
 
 @backwave.job("attempts.progress")
-def progress(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+def progress(ctx: backwave.JobContext = backwave.context()) -> None:
     ctx.progress(3, 10, "x\x00y")
     SEEN.extend(BOARD[0].take())
 
@@ -101,7 +101,7 @@ class BadStrAndRepr(BadStr):
 
 class StrOfBytes(Exception):
     def __str__(self):
-        return b"bytes"  # noqa: PLE0307 - the fault that the test is about
+        return b"bytes"
 
 
 def nested(depth: int) -> BaseException:
@@ -113,7 +113,7 @@ def nested(depth: int) -> BaseException:
 
 def holding(thing: object) -> Exception:
     try:
-        raise NoInit(thing, thing) from OSError(thing)  # noqa: TRY301 - for its cause
+        raise NoInit(thing, thing) from OSError(thing)
     except NoInit as error:
         return error
 

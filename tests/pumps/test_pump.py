@@ -45,7 +45,7 @@ def query() -> int:
 
 
 @backwave.job("pump.block", retry=AT_ONCE)
-def block(ctx: backwave.JobContext = backwave.context()) -> int:  # noqa: B008 - a mark for the scope
+def block(ctx: backwave.JobContext = backwave.context()) -> int:
     BEGUN.set()
     GO.wait(60)
     return ctx.attempt
@@ -57,7 +57,7 @@ def fail() -> None:
 
 
 @backwave.job("pump.polite", retry=AT_ONCE)
-def polite(ctx: backwave.JobContext = backwave.context()) -> str:  # noqa: B008 - a mark for the scope
+def polite(ctx: backwave.JobContext = backwave.context()) -> str:
     BEGUN.set()
     ctx.wait(timedelta(seconds=60))
     ctx.raise_if_cancelled()
@@ -71,7 +71,7 @@ def hang() -> None:
 
 
 @backwave.job("pump.progress")
-def progress(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+def progress(ctx: backwave.JobContext = backwave.context()) -> None:
     ctx.progress(3, 10, "packing")
     BEGUN.set()
     GO.wait(60)
@@ -213,3 +213,8 @@ def test_f056_no_session_is_left_when_a_node_has_ended():
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         assert until(lambda: cursor.fetchall() == [])
+
+
+def test_a_health_file_appears_while_all_pumps_are_well(tmp_path):
+    with RunningNode(health_file=tmp_path / "health"):
+        until((tmp_path / "health").exists)

@@ -26,7 +26,7 @@ NOMINAL: list[datetime | None] = []
 
 @backwave.job("pump.tick")
 def tick(
-    ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
+    ctx: backwave.JobContext = backwave.context(),
 ) -> None:
     NOMINAL.append(ctx.scheduled_for)
 

@@ -258,7 +258,7 @@ def test_services_are_made_on_demand_and_closed_in_reverse_order():
     registry.register_factory(Unneeded, unneeded)
 
     @backwave.job("scope.services")
-    def body(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+    def body(ctx: backwave.JobContext = backwave.context()) -> None:
         ctx.services.get(First)
         ctx.services.get(Second)
         told.append("body")

@@ -1,1 +1,1 @@
-"""A whole cluster in virtual time: real drivers, the reference store, and anything that can fail."""
+"""A cluster in virtual time: real drivers, the reference store, and all that can fail."""

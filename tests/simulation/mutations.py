@@ -27,7 +27,7 @@ class Mutation(NamedTuple):
 
 def function_at(where: str) -> FunctionType:
     module, _, path = where.partition(":")
-    found = import_module(CORE + module)
+    found: object = import_module(CORE + module)
     for part in path.split("."):
         found = inspect.getattr_static(found, part)
     if isinstance(found, property):

@@ -64,6 +64,7 @@ class Node:
         #: When something last went wrong with this node alone, and with its sense of time.
         self.trouble_at = -1e9
         self.odd_at = -1e9
+        self.slow_at = -1e9
         self.born_at = 0.0
         self.drained_at: float | None = None
         self.endings: list[Ended] = []
@@ -214,7 +215,9 @@ class Node:
             # The second answer comes after all that the first one leads to, which is local.
             self._obey_locals()
             if self.alive:
-                self._step(self._with_skipped(event) if isinstance(event, e.StoreFaulted) else event)
+                self._step(
+                    self._with_skipped(event) if isinstance(event, e.StoreFaulted) else event
+                )
         self.turn()
 
     def _with_skipped(self, fault: e.StoreFaulted) -> e.StoreFaulted:
@@ -281,22 +284,25 @@ class Node:
             case c.SignalStopping():
                 for body in self.bodies.values():
                     self._ask(body, None)
-            case c.SignalCancel(lease_id=lease_id, reason=reason):
+            case c.SignalCancel() | c.Abandon() | c.ReplaceSlot():
                 # A body that has just ended is gone from here; its end waits in the inbox.
-                if lease_id in self.bodies:
-                    self._ask(self.bodies[lease_id], reason)
-            case c.Abandon(lease_id=lease_id):
-                self._world.reached("attempt abandoned")
-                if lease_id in self.bodies:
-                    self.bodies[lease_id].void = True
-            case c.ReplaceSlot(lease_id=lease_id):
-                self._world.reached("slot replaced")
-                if lease_id in self.bodies:
-                    self.bodies[lease_id].replaced = True
+                if command.lease_id in self.bodies:
+                    self._signal(self.bodies[command.lease_id], command)
             case c.Exit() | c.Halt():
                 self._end(command)
             case _:
                 self._send(command)
+
+    def _signal(self, body: Body, command: c.SignalCancel | c.Abandon | c.ReplaceSlot) -> None:
+        match command:
+            case c.SignalCancel(reason=reason):
+                self._ask(body, reason)
+            case c.Abandon():
+                self._world.reached("attempt abandoned")
+                body.void = True
+            case c.ReplaceSlot():
+                self._world.reached("slot replaced")
+                body.replaced = True
 
     def _send(self, command: c.StoreCommand) -> None:
         commands: tuple[c.StoreCommand, ...] = (command,)
@@ -349,7 +355,7 @@ class Node:
             return
         del self.bodies[body.job.lease_id]
         event = body.ends(now=self.now())
-        self._world.watch.body_ended(self, body, event)
+        self._world.watch.body_ended(body, event)
         self.tell(event)
 
     def _ask(self, body: Body, reason: c.CancelReason | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ class Operators:
 
     def begin(self) -> None:
         for action in self._world.plan.actions:
-            self._world.after(action.at, lambda action=action: self._act(action))
+            self._world.after(action.at, partial(self._act, action))
 
     def _act(self, action: Action) -> None:
         world = self._world

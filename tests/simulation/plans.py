@@ -129,7 +129,7 @@ def read(path: Path) -> Plan:
 def _made(kind: Any, values: dict[str, Any]) -> Any:
     known = {one.name for one in fields(kind)}
     assert values.keys() <= known, f"{kind.__name__} has no {sorted(values.keys() - known)}"
-    tuples = {
-        name: [tuple(one) for one in values[name]] for name in ("parents", "bodies") if name in values
-    }
-    return kind(**{**values, **tuples})
+    made = dict(values)
+    for name in {"parents", "bodies"} & made.keys():
+        made[name] = [tuple(one) for one in made[name]]
+    return kind(**made)

@@ -56,7 +56,9 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
     ]
     # Every group has a node, else its queues have nobody.
     for number, group in enumerate(groups):
-        nodes[number] = NodePlan(group=group.name, tells_of_the_dead=nodes[number].tells_of_the_dead)
+        nodes[number] = NodePlan(
+            group=group.name, tells_of_the_dead=nodes[number].tells_of_the_dead
+        )
     # Half of the runs have bodies that outlive their leases: there the fences are tried.
     longest = lease * rng.choice((0.2, 3.5))
     jobs = _jobs(rng, ends=ends, longest=longest)
@@ -115,9 +117,7 @@ def _jobs(rng: Random, *, ends: float, longest: float) -> list[JobPlan]:
     return jobs
 
 
-def _parents(
-    rng: Random, before: list[JobPlan], *, at: float, batch: int
-) -> list[tuple[int, str]]:
+def _parents(rng: Random, before: list[JobPlan], *, at: float, batch: int) -> list[tuple[int, str]]:
     known = [n for n, job in enumerate(before) if job.at < at or job.batch == batch]
     if not known or rng.random() < 0.4:
         return []
@@ -224,7 +224,9 @@ def _fault(rng: Random, kind: str, plan: Plan) -> Fault:
             ("before", "after", "late", "slow", "between", "fatal"), weights=(4, 8, 8, 4, 4, 1)
         )[0]
         what = "Turn" if how == "between" else rng.choice(COMMANDS)
-        return Fault(kind=kind, node=node, what=what, nth=rng.choice((0, 0, 1, rng.randint(0, 12))), how=how)
+        return Fault(
+            kind=kind, node=node, what=what, nth=rng.choice((0, 0, 1, rng.randint(0, 12))), how=how
+        )
     elif kind in {"slow body", "hold"}:
         what = str(rng.randrange(len(plan.jobs)))
         at = round(plan.jobs[int(what)].at + rng.uniform(0, 10), 3)

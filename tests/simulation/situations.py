@@ -10,7 +10,6 @@ from backwave_django.core.outcomes import OutcomeKind, Verdict
 from backwave_django.core.states import Cause, JobState
 
 if TYPE_CHECKING:
-    from tests.simulation.nodes import Node
     from tests.simulation.steps import Step
     from tests.simulation.world import World
 
@@ -172,11 +171,10 @@ def _of_report(step: "Step") -> Iterator[str]:
         yield "release at drain"
 
 
-def hear(world: "World", node: "Node", event: e.Event) -> None:
+def hear(world: "World", event: e.Event) -> None:
     """Name what a node was told."""
-    match event:
-        case e.HeartbeatReturned(answer=answer):
-            if answer.drain_requested:
-                world.reached("drain asked for in the database")
-            if any(one.health is LeaseHealth.LOST for one in answer.renewals):
-                world.reached("lease lost")
+    if isinstance(event, e.HeartbeatReturned):
+        if event.answer.drain_requested:
+            world.reached("drain asked for in the database")
+        if any(one.health is LeaseHealth.LOST for one in event.answer.renewals):
+            world.reached("lease lost")

@@ -45,6 +45,8 @@ class Trip:
         nth = node.trips[errand.name]
         node.trips[errand.name] += 1
         self._fate = world.weather.trip(node.number, errand.name, nth)
+        if self._fate == "slow":
+            node.slow_at = world.time
         self._address = (node.number, errand.name, nth)
         self._answers: tuple[e.Event, ...] = ()
         self._clock: datetime | None = None
@@ -66,7 +68,7 @@ class Trip:
 
     def _latency(self, way: str) -> float:
         span = 0.001 + 0.02 * self._world.plan.share(way, *self._address)
-        return span + 0.8 * self._world.patience if self._fate == "slow" else span
+        return span + 0.4 * self._world.patience if self._fate == "slow" else span
 
     def _apply(self) -> None:
         world = self._world
@@ -105,9 +107,7 @@ class Trip:
             self._node.hear(self._fault(self._errand.commands))
 
     def _fault(self, commands: tuple[c.StoreCommand, ...]) -> e.StoreFaulted:
-        return e.StoreFaulted(
-            commands=commands, problem="no answer", fatal=self._fate == "fatal"
-        )
+        return e.StoreFaulted(commands=commands, problem="no answer", fatal=self._fate == "fatal")
 
     # On the other side
 
@@ -174,9 +174,7 @@ class Trip:
 
     def _beat(self, command: c.Heartbeat) -> Any:
         store, info = self._world.store, self._info
-        beat = Beat(
-            pump_id=info.id, leases=command.leases, lease_duration=info.lease_duration
-        )
+        beat = Beat(pump_id=info.id, leases=command.leases, lease_duration=info.lease_duration)
         answer = store.heartbeat(beat, now=self._now)
         if not answer.registered:
             store.register(info, now=self._now)

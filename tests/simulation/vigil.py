@@ -54,6 +54,8 @@ class Vigil:
                 self._require("outcome-reported-once", not again, f"{node}: jobs {again}")
             case c.Claim(request=request):
                 self._claimed(node, request)
+            case _:
+                return
 
     def _claimed(self, node: "Node", request: Any) -> None:
         notes, group, time = node.notes, node.group, self._world.time
@@ -204,7 +206,8 @@ class Vigil:
             return
         took = world.time - node.drained_at
         longest = node.group.shutdown + EXIT_GRACE.total_seconds() + 2 * world.patience + 0.1
-        odd = max(node.odd_at, self._watch.clock_stepped_at) >= node.drained_at - world.patience
+        since = node.drained_at - 2 * world.patience
+        odd = max(node.odd_at, node.slow_at, self._watch.clock_stepped_at) >= since
         self._require("drain-in-time", took <= longest or odd, f"{node} took {took:.1f} s")
         if self._calm_since(node.drained_at, node):
             recorded = command.unrecorded == 0

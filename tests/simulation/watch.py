@@ -152,7 +152,7 @@ class Watch:
     # The nodes
 
     def told(self, node: "Node", event: e.Event) -> None:
-        situations.hear(self._world, node, event)
+        situations.hear(self._world, event)
         self.vigil.told(node, event)
 
     def executed(self, node: "Node", body: Body) -> None:
@@ -164,7 +164,7 @@ class Watch:
         if body.began:
             self.begun.add((body.job.job_id, body.job.run))
 
-    def body_ended(self, node: "Node", body: Body, event: e.AttemptEnded) -> None:
+    def body_ended(self, body: Body, event: e.AttemptEnded) -> None:
         if not body.void:
             self.truth[body.job.lease_id] = WITNESSED[type(event)]
 

@@ -37,7 +37,9 @@ class Weather:
             self._sort(fault)
 
     def _sort(self, fault: Fault) -> None:
-        window = Window(fault.at, fault.at + fault.lasts if fault.lasts >= 0 else FOREVER, fault.how)
+        window = Window(
+            fault.at, fault.at + fault.lasts if fault.lasts >= 0 else FOREVER, fault.how
+        )
         match fault.kind:
             case "isolate" if fault.node is not None:
                 self._cut_off.setdefault(fault.node, []).append(window)
@@ -55,8 +57,8 @@ class Weather:
     @property
     def clears_at(self) -> float:
         """When the last fault that heals has healed."""
-        windows = [*self._outages, *sum(self._cut_off.values(), [])]
-        spans = [window.ends for window in windows if window.ends != FOREVER]
+        windows = [self._outages, *self._cut_off.values()]
+        spans = [one.ends for some in windows for one in some if one.ends != FOREVER]
         spans += [fault.at + max(fault.lasts, 0.0) for fault in self.timed]
         return max(spans, default=0.0)
 

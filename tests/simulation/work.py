@@ -2,6 +2,7 @@
 
 from collections import deque
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -36,7 +37,7 @@ class Work:
             batches.setdefault((job.at, job.batch), []).append(number)
         for (at, _), numbers in batches.items():
             self._later += 1
-            self._world.after(at, lambda numbers=numbers: self._commit(numbers))
+            self._world.after(at, partial(self._commit, numbers))
 
     def _commit(self, numbers: list[int]) -> None:
         self._later -= 1

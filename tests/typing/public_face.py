@@ -92,12 +92,15 @@ def calls_are_typed_as_the_body_is() -> None:
 
 def enqueues_are_typed_as_the_body_is() -> None:
     """Everything that enqueues takes the body's own arguments."""
-    assert_type(send_receipt.enqueue(42), backwave.JobHandle)
-    assert_type(send_receipt.on_commit(order_id=42), backwave.JobHandle)
-    assert_type(charge.options(queue="bulk").enqueue(42, currency="EUR"), backwave.JobHandle)
-    assert_type(build_report.enqueue("2026-11"), backwave.JobHandle)
-    assert_type(push.options(priority=3).options(priority=4).enqueue(1), backwave.JobHandle)
-    assert_type(send_receipt.enqueue_many([(1,), {"order_id": 2}]), list[backwave.JobHandle])
+    assert_type(send_receipt.enqueue(42), backwave.JobHandle[None])
+    assert_type(send_receipt.on_commit(order_id=42), backwave.JobHandle[None])
+    charged = charge.options(queue="bulk").enqueue(42, currency="EUR")
+    assert_type(charged, backwave.JobHandle[dict[str, str]])
+    assert_type(build_report.enqueue("2026-11"), backwave.JobHandle[str])
+    pushed = push.options(priority=3).options(priority=4).enqueue(1)
+    assert_type(pushed, backwave.JobHandle[Coroutine[Any, Any, bool]])
+    many = send_receipt.enqueue_many([(1,), {"order_id": 2}])
+    assert_type(many, list[backwave.JobHandle[None]])
 
     send_receipt.enqueue("42")  # type: ignore[arg-type]  # refused: not an int
     send_receipt.enqueue()  # type: ignore[call-arg]  # refused: order_id is missing
@@ -107,6 +110,36 @@ def enqueues_are_typed_as_the_body_is() -> None:
     push.enqueue(None)  # type: ignore[arg-type]  # refused: not an int
     sweep.enqueue(days="x")  # type: ignore[arg-type]  # refused: not an int
     send_receipt.enqueue_many(["1"])  # type: ignore[list-item]  # refused: a call is a tuple
+
+
+def outputs_are_typed(anything: backwave.JobHandle, ctx: backwave.JobContext) -> None:
+    """A handle knows what its body returns; of an async one that is what awaiting it gives."""
+    assert_type(charge.enqueue(1).output, dict[str, str] | None)
+    assert_type(push.enqueue(1).output, bool | None)
+    assert_type(send_receipt.enqueue(1).refresh().output, None)
+    assert_type(anything.output, Any)
+    assert_type(ctx.output_of(charge.enqueue(1)), dict[str, str] | None)
+    assert_type(ctx.output_of(build_report), str | None)
+    assert_type(ctx.output_of("pay"), Any)
+
+
+def steps_are_typed_as_the_body_is() -> None:
+    """The arguments of a step are checked; beside ``after`` they are when it is added as a call."""
+    with backwave.workflow("checkout") as flow:
+        ok = flow.add(send_receipt, 42)
+        assert_type(ok, backwave.JobHandle[None])
+        assert_type(flow.add(charge, 42, currency="EUR"), backwave.JobHandle[dict[str, str]])
+        assert_type(flow.add(charge, 42, after=ok), backwave.JobHandle[dict[str, str]])
+        assert_type(flow.add(build_report.s("2026-11"), after=[ok]), backwave.JobHandle[str])
+        flow.add(charge.options(after=ok, queue="bulk"), 42)
+
+        flow.add(charge, "42")  # type: ignore[call-overload]  # refused: not an int
+        flow.add(charge.s("42"), after=ok)  # type: ignore[arg-type]  # refused: not an int
+        flow.add(charge, 42, after="ok")  # type: ignore[call-arg]  # refused: not a handle
+    backwave.chain(send_receipt.s(1), charge.s(2)).then(build_report.s("2026-11")).enqueue()
+    backwave.parallel(send_receipt.s(number) for number in range(3))
+
+    backwave.chain(send_receipt)  # type: ignore[arg-type]  # refused: not a call
 
 
 def options_are_typed() -> None:
@@ -132,8 +165,9 @@ def options_are_typed() -> None:
 
 async def async_enqueues_are_typed() -> None:
     """The async doors take and give the same."""
-    assert_type(await send_receipt.aenqueue(42), backwave.JobHandle)
-    assert_type(await push.options(queue="bulk").aenqueue(42), backwave.JobHandle)
+    assert_type(await send_receipt.aenqueue(42), backwave.JobHandle[None])
+    pushed = await push.options(queue="bulk").aenqueue(42)
+    assert_type(pushed.output, bool | None)
     await assert_type(push(42), Coroutine[Any, Any, bool])
     await assert_type(sweep(days=3), Coroutine[Any, Any, int])
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from backwave_django.core.contract import StoreSettings
 from backwave_django.core.memory import claims, intake, registry, reports, schedules, sweeps
 from backwave_django.core.memory.operators import Desk
+from backwave_django.core.memory.reactions import react
 from backwave_django.core.memory.rows import LimitRow
 from backwave_django.core.memory.schedules import ScheduleDesk
 from backwave_django.core.memory.snapshots import snapshot
@@ -42,6 +44,24 @@ if TYPE_CHECKING:
     from backwave_django.core.workflows import NewWorkflow, RetryScope
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def reacting(
+    verb: Callable[Concatenate[MemoryStore, P], R],
+) -> Callable[Concatenate[MemoryStore, P], R]:
+    """Let a verb that may end jobs insert the jobs of their observers as well."""
+
+    @wraps(verb)
+    def call(store: MemoryStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        answer = verb(store, *args, **kwargs)
+        react(store.tables)
+        return answer
+
+    return call
+
+
 class MemoryStore:
     """``Store`` over dictionaries, for one thread. The clauses are in the contract.
 
@@ -70,13 +90,13 @@ class MemoryStore:
         """Let go of a row that ``hold`` named."""
         self.tables.held.discard(row_id)
 
+    @reacting
     def enqueue(self, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """See ``Store.enqueue``."""
         return intake.enqueue(self.tables, jobs)
 
-    def start_workflow(
-        self, workflow: NewWorkflow, jobs: Sequence[NewJob]
-    ) -> tuple[Enqueued, ...]:
+    @reacting
+    def start_workflow(self, workflow: NewWorkflow, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         """See ``Store.start_workflow``."""
         return start_workflow(self.tables, workflow, jobs)
 
@@ -84,6 +104,7 @@ class MemoryStore:
         """See ``Store.claim``."""
         return claims.claim(self.tables, request, now=now)
 
+    @reacting
     def report(self, outcomes: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
         """See ``Store.report``."""
         return reports.report(self.tables, outcomes, now=now)
@@ -106,18 +127,22 @@ class MemoryStore:
         """See ``Store.heartbeat``."""
         return registry.heartbeat(self.tables, beat, now=now)
 
+    @reacting
     def recover(self, *, pump_id: UUID, held: Sequence[UUID], now: datetime) -> SweepAnswer:
         """See ``Store.recover``."""
         return sweeps.recover(self.tables, pump_id=pump_id, held=held, now=now)
 
+    @reacting
     def dispose(self, *, pumps: Sequence[UUID], now: datetime) -> SweepAnswer:
         """See ``Store.dispose``."""
         return sweeps.dispose(self.tables, pumps=pumps, now=now)
 
+    @reacting
     def expire_leases(self, *, limit: int, now: datetime) -> SweepAnswer:
         """See ``Store.expire_leases``."""
         return sweeps.expire_leases(self.tables, limit=limit, now=now)
 
+    @reacting
     def settle(self, *, limit: int, now: datetime) -> SweepAnswer:
         """See ``Store.settle``."""
         return sweeps.settle_queue(self.tables, limit=limit, now=now)
@@ -126,6 +151,7 @@ class MemoryStore:
         """See ``Store.purge``."""
         return sweeps.purge(self.tables, limit=limit, now=now)
 
+    @reacting
     def cancel(
         self, job_ids: Sequence[UUID], *, actor: Actor, now: datetime
     ) -> tuple[ActionAnswer, ...]:
@@ -144,6 +170,7 @@ class MemoryStore:
         """See ``Store.run_now``."""
         return self._desk(actor, now).run_now(job_ids)
 
+    @reacting
     def cancel_workflow(self, workflow_id: UUID, *, actor: Actor, now: datetime) -> WorkflowAnswer:
         """See ``Store.cancel_workflow``."""
         return self._workflow(workflow_id, actor, now).cancel()
@@ -154,6 +181,7 @@ class MemoryStore:
         """See ``Store.retry_workflow``."""
         return self._workflow(workflow_id, actor, now).retry(scope)
 
+    @reacting
     def restart_workflow(
         self, workflow_id: UUID, *, new_id: Callable[[], UUID], actor: Actor, now: datetime
     ) -> WorkflowAnswer:

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 def recover(tables: Tables, *, pump_id: UUID, held: Sequence[UUID], now: datetime) -> SweepAnswer:
     """Release what the pump owns and does not hold; see the contract."""
     known = set(held)
-    lost = [lease for lease in _leases_of(tables, {pump_id}) if lease.id not in known]
+    lost = [
+        lease
+        for lease in _leases_of(tables, {pump_id})
+        if lease.id not in known and lease.acquired_at <= now
+    ]
     released = [(lease.job_id, _release(tables, lease, now=now)) for lease in lost]
     return _swept(tables, end_leases(tables, released, now=now))
 

@@ -63,6 +63,7 @@ class Tables:
     actions: list[ActionRow] = field(default_factory=list)
     schedules: dict[str, ScheduleRow] = field(default_factory=dict)
     workflows: dict[UUID, WorkflowRow] = field(default_factory=dict)
+    endings: list[OutcomeRow] = field(default_factory=list)
     held: set[UUID] = field(default_factory=set)
     held_schedules: set[str] = field(default_factory=set)
 
@@ -119,7 +120,9 @@ class Tables:
         return [edges[child] for child in sorted(edges) if not edges[child].settled]
 
     def append(self, row: OutcomeRow) -> None:
-        """Add to a job's history, as far as history is kept."""
+        """Add to a job's history, as far as history is kept, and note an end to react to."""
+        if row.cause is not None and row.state in self.settings.observers.states:
+            self.endings.append(row)
         history = self.settings.history
         rows = self.outcomes.setdefault(row.job_id, [])
         taken = {other.run for other in rows if other.run is not None}

@@ -206,6 +206,8 @@ def _check_database(config: Config) -> None:
         raise CommandError(
             f"The database {config.database!r} ({connection.vendor}) cannot be used: {reason}"
         ) from error
+    finally:
+        connection.close()  # a parent would keep it open for as long as it lives
     missing = [
         name
         for app, name in loader.disk_migrations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
+    from psycopg.abc import PQGen
+
     from backwave_django.store.names import Statement
 
 #: A plan over the whole backlog is never right for the hot statements, and the lease table is
@@ -27,6 +30,38 @@ PLANNER: Final = {
 }
 _DJANGO_ONLY: Final = ("context", "cursor_factory", "prepare_threshold", "pool")
 _SHORTEST_WAIT_MS: Final = 100
+
+
+class PatientConnection(psycopg.Connection[Any]):
+    """A connection that gives the server up when it stays silent for ``patience_seconds``.
+
+    A server that hangs, or a host that a firewall cut off, acknowledges what is sent or says
+    nothing at all: its own time-outs do not come, and those of TCP come late or never. What was
+    sent may still be carried out. The connection is good for nothing after that, but to be closed.
+    """
+
+    patience_seconds: float = 10.0
+
+    def wait(self, gen: PQGen[Any], *args: Any, **kwargs: Any) -> Any:
+        """Wait for what ``gen`` waits for. Raises ``OperationalError`` after the patience."""
+        return super().wait(_patient(gen, self.patience_seconds), *args, **kwargs)
+
+
+def _patient(gen: PQGen[Any], seconds: float) -> PQGen[Any]:
+    """Pass ``gen`` on until the socket has been silent for too long."""
+    send = gen.send
+    try:
+        wanted = next(gen)
+        heard_at = time.perf_counter()
+        while True:
+            answer = yield wanted
+            if answer:
+                heard_at = time.perf_counter()
+            elif time.perf_counter() - heard_at > seconds:
+                raise psycopg.OperationalError(f"the server has been silent for {seconds:g} s")
+            wanted = send(answer)
+    except StopIteration as done:
+        return done.value
 
 
 class PostgresPump:
@@ -91,12 +126,18 @@ class PostgresPump:
 
     def fetch(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
         """Run one statement and return its rows."""
+        if self._pooler and not self._inside:
+            with self.transaction():
+                return self.fetch(statement, parameters)
         cursor = self._cursor or self._open()
         values = [parameters[name] for name in statement.names]
         return cursor.execute(statement.numbered, values).fetchall()
 
     def execute(self, statement: Statement, parameters: Mapping[str, object]) -> int:
         """Run one statement and return how many rows it changed."""
+        if self._pooler and not self._inside:
+            with self.transaction():
+                return self.execute(statement, parameters)
         cursor = self._cursor or self._open()
         values = [parameters[name] for name in statement.names]
         return cursor.execute(statement.numbered, values).rowcount
@@ -175,7 +216,9 @@ class PostgresPump:
             tcp_user_timeout=self._patience_ms,
             prepare_threshold=None if self._pooler else 0,
         )
-        connection: psycopg.Connection[Any] = psycopg.connect(**parameters)
+        connection = PatientConnection.connect(**parameters)
+        # A server that is well has given a statement up by then, and says why.
+        connection.patience_seconds = 1.5 * self._patience_ms / 1000
         connection.prepared_max = 400
         return connection
 

@@ -1,0 +1,22 @@
+import pytest
+
+from tests.simulation.mutations import MUTATIONS, mutated
+from tests.simulation.scenarios import draw
+from tests.simulation.world import run
+
+#: Each bug has to show within so many seeds; most show in the first.
+SEEDS = range(200)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_mutation_is_caught(mutation, record_property):
+    with mutated(mutation):
+        report = next((one for seed in SEEDS if (one := run(draw(seed))).broke), None)
+    assert report is not None, "no seed noticed"
+    record_property("caught by", f"{report.broke}, seed {report.plan.seed}")
+
+
+def test_mutations_are_gone_afterwards():
+    with mutated(MUTATIONS[0]):
+        assert run(draw(0)).broke
+    assert not run(draw(0)).broke

@@ -1,0 +1,115 @@
+"""The hot statements never walk over the backlog."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from backwave_django.core.contract import History
+from backwave_django.jobs.ids import new_id
+from backwave_django.store import PumpStore, default_store
+from backwave_django.store.applied import ANY_LEASE
+from backwave_django.store.applying_postgresql import _STATEMENTS, report_parameters
+from backwave_django.store.names import Statement
+from backwave_django.store.survey import _plain
+from backwave_django.store.taking import plain_parameters, plain_statement
+from backwave_django.store.turning import _statement
+from tests.builders import SECOND, T0, claim_request, new_job, succeeded
+
+pytestmark = [pytest.mark.vendor("postgresql"), pytest.mark.django_db(transaction=True)]
+
+BACKLOG = 20_000
+JOBS = "backwave_job"
+
+
+@pytest.fixture
+def backlog(store: PumpStore) -> PumpStore:
+    """A store over 20,000 due jobs, of which some are leased, with statistics."""
+    template = new_job(1)
+    for start in range(0, BACKLOG, 5_000):
+        default_store().enqueue(
+            [
+                new_job(1, id=new_id(), payload=template.payload, due_at=T0 + n * SECOND / 1000)
+                for n in range(start, start + 5_000)
+            ]
+        )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return store
+
+
+def plan(
+    store: PumpStore, statement: Statement, parameters: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Explain a statement as the pump's session runs it; return its nodes."""
+    explain = Statement("SELECT 1")
+    explain.numbered = b"EXPLAIN (FORMAT JSON) " + statement.numbered
+    explain.names = statement.names
+    with store.executor.transaction():
+        ((found,),) = store.executor.fetch(explain, parameters)
+    return list(nodes(found[0]["Plan"]))
+
+
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from nodes(child)
+
+
+def walks(found: list[dict[str, Any]]) -> list[str]:
+    """Scans and sorts that touch the backlog: whole-table scans of jobs, and large sorts."""
+    return [
+        f"{node['Node Type']} {node.get('Relation Name', '')}"
+        for node in found
+        if (node["Node Type"] in {"Seq Scan", "Bitmap Heap Scan"} and node["Relation Name"] == JOBS)
+        or (node["Node Type"] in {"Sort", "Incremental Sort"} and node["Plan Rows"] > 1_000)
+    ]
+
+
+def indexes(found: list[dict[str, Any]]) -> set[str]:
+    return {
+        node["Index Name"]
+        for node in found
+        if node.get("Relation Name") == JOBS and "Index Name" in node
+    }
+
+
+def test_claim_reads_one_index_range_per_lane(backlog: PumpStore) -> None:
+    request = claim_request(limit=32)
+    backlog.claim(request, now=T0 + 60 * SECOND)
+    room = backlog._room
+    lanes = room.lanes.known(request.queues, now=T0 + 60 * SECOND)
+    parameters = plain_parameters(room, request, lanes, now=T0 + 60 * SECOND)
+    found = plan(backlog, plain_statement(32), parameters)
+    assert walks(found) == []
+    assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
+
+
+def test_report_touches_its_rows_alone(backlog: PumpStore) -> None:
+    jobs = backlog.claim(claim_request(limit=32), now=T0 + 60 * SECOND).jobs
+    outcomes = [succeeded(job) for job in jobs]
+    parameters = report_parameters(backlog._room, outcomes, fence=ANY_LEASE, now=T0)
+    found = plan(backlog, _STATEMENTS[True], parameters)
+    assert walks(found) == []
+    assert indexes(found) == {"backwave_job_pkey"}
+
+
+def test_turn_does_neither(backlog: PumpStore) -> None:
+    request = claim_request(limit=32)
+    now = T0 + 60 * SECOND
+    jobs = backlog.claim(request, now=now).jobs
+    room = backlog._room
+    parameters = report_parameters(room, list(map(succeeded, jobs)), fence=ANY_LEASE, now=now)
+    lanes = room.lanes.known(request.queues, now=now)
+    parameters |= plain_parameters(room, request, lanes, now=now)
+    assert backlog._room.settings.history is not History.OFF
+    found = plan(backlog, _statement(kept=True, limit=32), parameters)
+    assert walks(found) == []
+    assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
+
+
+def test_survey_steps_from_lane_to_lane(backlog: PumpStore) -> None:
+    found = plan(backlog, _plain("postgresql"), {"queues": ["default"], "now": T0})
+    assert walks(found) == []
+    assert indexes(found) <= {"backwave_job_claim", "backwave_job_claim_keyed"}
