@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from argparse import ArgumentTypeError
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -53,23 +54,36 @@ def _user() -> str:
 
 def job_id(text: str) -> UUID:
     """Return ``text`` as the id of a job, for argparse."""
-    return UUID(text.strip())
+    try:
+        return UUID(text.strip())
+    except ValueError:
+        raise ArgumentTypeError(
+            f"{text!r} is no job id: write all 36 characters, as in the admin or a log line"
+        ) from None
 
 
 def span(text: str) -> timedelta:
     """Return a span such as ``30m``, ``4h``, ``1d`` or a number of seconds, for argparse."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
-    found = timedelta(seconds=float(number) * _UNITS[unit])
+    try:
+        found = timedelta(seconds=float(number) * _UNITS[unit])
+    except (ValueError, OverflowError):
+        found = timedelta(0)
     if found <= timedelta(0):
-        raise ValueError("a span is above zero")
+        raise ArgumentTypeError(
+            f"{text!r} is no span of time: write 90 (seconds), 30m, 4h or 1d, above zero"
+        )
     return found
 
 
 def instant(text: str) -> datetime:
     """Return an ISO 8601 instant, for argparse; without an offset it is UTC."""
-    found = parse_datetime(text)
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        found = None
     if found is None:
-        raise ValueError("not an ISO 8601 date and time")
+        raise ArgumentTypeError(f"{text!r} is no instant: write 2027-03-01T14:30 or add +02:00")
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

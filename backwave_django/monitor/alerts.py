@@ -52,13 +52,21 @@ def _queue_alerts(queues: Iterable[QueueView]) -> Iterator[Alert]:
     for view in queues:
         words = {"queue": view.name, "due": view.counts.due}
         if view.unserved:
-            text = _("%(due)s jobs are due in the queue %(queue)s, and no live pump serves it.")
+            text = ngettext(
+                "%(due)s job is due in the queue %(queue)s, and no live pump serves it.",
+                "%(due)s jobs are due in the queue %(queue)s, and no live pump serves it.",
+                view.counts.due.number,
+            )
             groups = view.groups or ("...",)
             remedy = _("Start one: %(command)s")
             command = f"python manage.py runpumps --group {groups[0]}"
             yield Alert("unserved", text % words, remedy % {"command": command})
         elif view.paused and view.counts.due and view.switches is not None:
-            text = _("%(due)s jobs are due in a queue that is paused. %(paused)s")
+            text = ngettext(
+                "%(due)s job is due in a queue that is paused. %(paused)s",
+                "%(due)s jobs are due in a queue that is paused. %(paused)s",
+                view.counts.due.number,
+            )
             words["paused"] = paused_text(view.switches, clock=view.clock)
             remedy = _("Resume it when the reason is gone: %(command)s")
             command = f"python manage.py backwave_resume {view.name} --reason ..."

@@ -66,7 +66,7 @@ def test_status_says_what_is_wrong_and_what_to_do_and_exits_with_2():
         JobFactory.create(queue="mail")
         out, code = run("backwave_status")
     assert code == 2
-    assert "!! 1 jobs are due in the queue mail, and no live pump serves it." in out
+    assert "!! 1 job is due in the queue mail, and no live pump serves it." in out
     assert "Start one: python manage.py runpumps --group post" in out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -14,15 +15,20 @@ from backwave_django.management.speaking import span
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+_WRITE = "write '[42]' or '{\"order_id\": 42}'"
+
 
 def arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
     """Return a JSON list or object as the arguments of a call, for argparse."""
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r} is not JSON ({error}): {_WRITE}") from None
     if isinstance(value, list):
         return value, {}
     if isinstance(value, dict):
         return [], value
-    raise ValueError("a JSON list or object is needed")
+    raise ArgumentTypeError(f"{text!r} is neither a list nor an object: {_WRITE}")
 
 
 class Command(BaseCommand):
