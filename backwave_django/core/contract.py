@@ -151,7 +151,9 @@ class Store(Protocol):
     def recover(self, *, pump_id: UUID, held: Sequence[UUID], now: datetime) -> SweepAnswer:
         """Release, unspent and due now, this pump's leases that are not among ``held``.
 
-        A requested cancellation wins (``cancelled``, cause ``operator``).
+        A requested cancellation wins (``cancelled``, cause ``operator``). Leases
+        acquired after ``now`` stay: a recovery that reaches the store late, when its pump gave
+        it up and claimed anew, knows nothing of them.
         """
 
     def dispose(self, *, pumps: Sequence[UUID], now: datetime) -> SweepAnswer:

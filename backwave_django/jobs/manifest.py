@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from backwave_django.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Set
 
     from backwave_django.jobs.job_type import JobType
 
@@ -70,6 +70,7 @@ def changes(committed: Mapping[str, Entry], now: Mapping[str, Entry]) -> tuple[C
             )
         else:
             found.extend(_differences(name, before, after))
+            found.extend(_alias_changes(name, before, after, names=now.keys() | aliases.keys()))
     found.extend(Change(name, "it is new", breaks=False) for name in now if name not in committed)
     return tuple(sorted(found))
 
@@ -100,6 +101,15 @@ def _differences(name: str, before: Entry, after: Entry) -> Iterator[Change]:
     if before.get("parameters") != after["parameters"]:
         raised = after["version"] > before.get("version", 1)
         yield from _parameter_changes(name, before, after, forgiven=raised)
+
+
+def _alias_changes(name: str, before: Entry, after: Entry, *, names: Set[str]) -> Iterator[Change]:
+    """Jobs may wait under an alias as well: one that vanishes leaves them behind."""
+    for alias in sorted({*before.get("aliases", ())} - names):
+        text = f"its alias {alias} is gone: jobs that wait under it need it"
+        yield Change(name, text, breaks=True)
+    for alias in sorted({*after["aliases"]} - {name, *before.get("aliases", ())}):
+        yield Change(name, f"it has the alias {alias}", breaks=False)
 
 
 def _parameter_changes(

@@ -109,7 +109,8 @@ class Declare(Protocol):
 
 
 def on_outcome(
-    *states: JobState | str, jobs: str | Sequence[str | JobType[..., Any]] = "*"
+    *states: JobState | str,
+    jobs: str | JobType[..., Any] | Sequence[str | JobType[..., Any]] = "*",
 ) -> Declare:
     """Let a job run whenever a job ends in one of ``states``: ``@on_outcome("dead_lettered")``.
 

@@ -37,7 +37,8 @@ class Child:
         finally:
             os.close(reading)
         self._ended = ended
-        threading.Thread(target=self._wait, name="backwave-child", daemon=True).start()
+        self._thread = threading.Thread(target=self._wait, name="backwave-child", daemon=True)
+        self._thread.start()
 
     @property
     def pid(self) -> int:
@@ -64,6 +65,14 @@ class Child:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+    def is_waited_for(self) -> bool:
+        """Tell whether it runs, or whoever was told of its end is not done with that."""
+        return self._thread.is_alive()
+
+    def join(self, *, seconds: float) -> None:
+        """Wait until whoever was told of its end is done with that."""
+        self._thread.join(seconds)
 
     def _wait(self) -> None:
         self._process.wait()

@@ -10,6 +10,7 @@ from backwave_django.core import events as e
 from backwave_django.core.contract import Store
 from backwave_django.core.errors import StoreBroken, StoreUnavailable, TurnFailed
 from backwave_django.core.leases import Beat
+from backwave_django.pumps.deaths import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _MEASUREMENTS: Final = 3
 _QUICK_SECONDS: Final = 1.0
-GONE: Final = "its process is gone"
 
 
 class PumpStore(Store, Protocol):

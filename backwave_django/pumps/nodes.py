@@ -21,9 +21,10 @@ from backwave_django.jobs.ids import new_id
 from backwave_django.jobs.registry import registry
 from backwave_django.pumps.attempts import Attempts
 from backwave_django.pumps.clock import SystemClock
+from backwave_django.pumps.deaths import dead_pumps
 from backwave_django.pumps.health import HealthFile
 from backwave_django.pumps.hints import HintSource
-from backwave_django.pumps.identity import is_gone, this_process
+from backwave_django.pumps.identity import this_process
 from backwave_django.pumps.inbox import Inbox
 from backwave_django.pumps.joblog import keep_log_lines
 from backwave_django.pumps.plans import driver_config
@@ -33,12 +34,10 @@ from backwave_django.pumps.scope import Scopes
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED, HALTED, StopSignals
 from backwave_django.store.declarations import greet_with_schedules
 from backwave_django.store.executors import observed, open_pump_store
-from backwave_django.store.hosts import pumps_of_host
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-    from uuid import UUID
 
     from backwave_django.conf import Config, GroupConfig
     from backwave_django.pumps.exchange import PumpStore
@@ -135,7 +134,7 @@ class Node:
     def _find_dead_pumps(self) -> None:
         """Tell the first pump of those of this host whose process is gone."""
         try:
-            dead = dead_pumps(self._identity, using=self._config.database)
+            dead = dead_pumps(using=self._config.database)
         except DatabaseError as error:
             # Their leases lapse in any case; here it would only have gone faster.
             logger.warning("could not look for dead pumps of this host: %s", error)
@@ -146,14 +145,6 @@ class Node:
         if dead:
             logger.warning("%d pumps of this host are gone: their jobs are recovered", len(dead))
             self.pumps[0].inbox.put(DeadPumpsFound(pumps=dead))
-
-
-def dead_pumps(identity: Identity, *, using: str) -> tuple[UUID, ...]:
-    """Return the pumps of this host that never stopped and whose process is gone."""
-    found = pumps_of_host(
-        using=using, boot_id=identity.boot_id, pid_namespace=identity.pid_namespace
-    )
-    return tuple(pump.id for pump in found if is_gone(pump.pid))
 
 
 def load_middleware(paths: Sequence[str]) -> tuple[Any, ...]:

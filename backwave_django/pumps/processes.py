@@ -12,12 +12,15 @@ from backwave_django.pumps.children import Child, end_all
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED, HALTED, StopSignals, code_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from backwave_django.pumps.clock import Clock
 
 logger = logging.getLogger("backwave.pump")
 
 MOST_DEATHS: Final = 5
 WINDOW_SECONDS: Final = 60.0
+_BURIAL_SECONDS: Final = 5.0
 #: Ends that a child chose itself: it was told to drain, or had a rule when to stop.
 _ORDERLY: Final = frozenset({DRAINED, ABANDONED})
 
@@ -43,10 +46,15 @@ class Place:
 
 
 class Parent:
-    """Starts children, starts dead ones anew, passes signals on."""
+    """Starts children, starts dead ones anew, passes signals on.
 
-    def __init__(self, *, processes: int, clock: Clock) -> None:
+    ``bury`` gets the pid of a child that did not end by itself, on a thread that may take long.
+    """
+
+    def __init__(self, *, processes: int, clock: Clock, bury: Callable[[int], object]) -> None:
         self._clock = clock
+        self._bury = bury
+        self._dead: list[Child] = []
         self._places = [Place(number) for number in range(1, processes + 1)]
         self._news: SimpleQueue[Child | int] = SimpleQueue()
         self._draining = False
@@ -58,6 +66,8 @@ class Parent:
             while True:
                 self._start_due()
                 if not any(place.child or place.start_at is not None for place in self._places):
+                    for child in self._dead:
+                        child.join(seconds=_BURIAL_SECONDS)
                     return self._exit_code()
                 news = self._next_news()
                 if isinstance(news, Child):
@@ -72,8 +82,14 @@ class Parent:
         for place in self._places:
             if place.start_at is not None and place.start_at <= self._clock.mark():
                 place.start_at = None
-                place.child = Child(ended=self._news.put)
+                place.child = Child(ended=self._over)
                 logger.info("process %d has pid %d", place.number, place.child.pid)
+
+    def _over(self, child: Child) -> None:
+        """Called on the child's own thread: its place must not wait for its burial."""
+        self._news.put(child)
+        if child.code not in _ORDERLY:
+            self._bury(child.pid)
 
     def _next_news(self) -> Child | int | None:
         starts = [place.start_at for place in self._places if place.start_at is not None]
@@ -88,6 +104,7 @@ class Parent:
         place.child = None
         code = child.code
         assert code is not None, "an ended child has a code"
+        self._dead = [*(each for each in self._dead if each.is_waited_for()), child]
         if code in _ORDERLY or self._draining:
             self._codes.append(code)
             return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from backwave_django.jobs.ids import new_id
 from backwave_django.store import (
     claims,
+    heartbeats,
     intake,
     leases,
     minting,
@@ -130,7 +131,7 @@ class DatabaseStore:
     @guarded
     def heartbeat(self, beat: Beat, *, now: datetime) -> BeatAnswer:
         """See ``Store.heartbeat``."""
-        return leases.heartbeat(self._room, beat, now=now)
+        return heartbeats.heartbeat(self._room, beat, now=now)
 
     @guarded
     def recover(self, *, pump_id: UUID, held: Sequence[UUID], now: datetime) -> SweepAnswer:

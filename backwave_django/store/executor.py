@@ -50,6 +50,9 @@ class Executor(Protocol):
     def on_commit(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` once what was written is visible to others; never if it is not."""
 
+    def last_promise(self) -> Callable[[], object] | None:
+        """Return what was last given to ``on_commit`` in this transaction, and waits still."""
+
     def close(self) -> None:
         """Close the connection for good."""
 

@@ -77,6 +77,14 @@ class DjangoExecutor:
         """Call ``callback`` after the caller's transaction, or now if there is none."""
         transaction.on_commit(callback, using=self.using, robust=True)
 
+    def last_promise(self) -> Callable[[], object] | None:
+        """Return the last callback of this transaction, if no savepoint lies in between."""
+        wrapper = connections[self.using]
+        if not wrapper.run_on_commit:
+            return None
+        savepoints, callback, *_ = wrapper.run_on_commit[-1]
+        return callback if savepoints == set(wrapper.savepoint_ids) else None
+
     def close(self) -> None:
         """Close Django's connection, unless a transaction of the caller's lives on it."""
         wrapper = connections[self.using]

@@ -12,7 +12,6 @@ import json
 import logging
 import threading
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from backwave_django.core.bounds import HINT_WINDOW
@@ -137,15 +136,35 @@ def announce(room: Room, lanes: Iterable[tuple[str, int]]) -> None:
 
     Lanes are queues with priorities as callers write them.
     """
-    hints = [Hint(queue, priority) for queue, priority in dict.fromkeys(lanes)]
+    hints = dict.fromkeys(Hint(queue, priority) for queue, priority in lanes)
     if hints and room.hints:
-        room.executor.on_commit(partial(_spread, room, hints))
+        _promise(room, hints)
 
 
 def announce_cancel(room: Room) -> None:
     """Tell pumps, once it is committed, that a running job was asked to stop."""
     if room.hints:
-        room.executor.on_commit(partial(_spread, room, [Hint(None, cancel=True)]))
+        _promise(room, {Hint(None, cancel=True): None})
+
+
+class _Announcement:
+    """Hints to be spread when their transaction commits; more may join until then."""
+
+    def __init__(self, room: Room, hints: dict[Hint, None]) -> None:
+        self._room = room
+        self.hints = hints
+
+    def __call__(self) -> None:
+        _spread(self._room, self.hints)
+
+
+def _promise(room: Room, hints: dict[Hint, None]) -> None:
+    """Spread ``hints`` at the commit, each once, however many jobs the transaction enqueues."""
+    waiting = room.executor.last_promise()
+    if isinstance(waiting, _Announcement):
+        waiting.hints.update(hints)
+    else:
+        room.executor.on_commit(_Announcement(room, hints))
 
 
 def _spread(room: Room, hints: Iterable[Hint]) -> None:

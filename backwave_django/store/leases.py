@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from backwave_django.store.room import Room
 
+
 class _Held(NamedTuple):
     """A lease with what is needed to end it. Read without a lock: its end is fenced."""
 

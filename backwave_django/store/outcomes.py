@@ -14,6 +14,7 @@ from backwave_django.store.applying_sqlite import apply_one_by_one
 from backwave_django.store.faults import DATABASE_ERRORS, is_refused_data
 from backwave_django.store.observing import is_watched, observe_applied
 from backwave_django.store.settling import leave_queue, settle_dependents
+from backwave_django.store.texts import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +125,7 @@ def _apply_refused(
             state=JobState.DEAD_LETTERED,
             cause=Cause.OUTPUT,
             output=None,
-            failure=Failure(_REFUSED, _clean(problem)),
+            failure=Failure(_REFUSED, cleaned(problem)),
         )
     else:
         milder = outcome
@@ -133,9 +134,4 @@ def _apply_refused(
 
 
 def _clean_failure(failure: Failure | None) -> Failure | None:
-    return None if failure is None else Failure(*map(_clean, failure))
-
-
-def _clean(text: str) -> str:
-    """Return ``text`` without what no database keeps: NUL, and halves of surrogate pairs."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+    return None if failure is None else Failure(*map(cleaned, failure))

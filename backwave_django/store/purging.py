@@ -24,7 +24,7 @@ _MAY_GO: Final = """
 _OLD: Final = (
     """
 SELECT j.id, j.terminal_at FROM {{job}} j
-WHERE j.state = '{state}' AND j.terminal_at < %(horizon)s AND
+WHERE j.state = '{state}' AND j.state IN {{terminal}} AND j.terminal_at < %(horizon)s AND
 """
     + _MAY_GO
     + "ORDER BY j.terminal_at, j.id LIMIT {limit}"

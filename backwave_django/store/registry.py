@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from backwave_django.core.leases import PumpHealth
 from backwave_django.store.names import Statement
+from backwave_django.store.texts import cleaned
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,7 +74,7 @@ def retire(room: Room, *, pump_id: UUID, problem: str, now: datetime) -> None:
     """Note that a pump stopped or halted; see ``Store.retire``."""
     health = PumpHealth.HALTED if problem else PumpHealth.STOPPED
     room.executor.execute(
-        _RETIRE, {"id": pump_id, "health": health.value, "problem": problem, "now": now}
+        _RETIRE, {"id": pump_id, "health": health.value, "problem": cleaned(problem), "now": now}
     )
 
 

@@ -18,6 +18,7 @@ from backwave_django.store.executor import Executor
 from backwave_django.store.executors import DjangoExecutor, open_pump_store
 from tests.builders import MINUTE
 from tests.conformance.clockwork import Clockwork
+from tests.conformance.flows import Flows
 from tests.conformance.machine import Differential, RivalMachine
 
 EXAMPLES = int(os.environ.get("BACKWAVE_DIFFERENTIAL_EXAMPLES", "25"))
@@ -36,7 +37,7 @@ def own_connection() -> Executor:
 @pytest.mark.parametrize(
     "make_executor", [lambda: DjangoExecutor("default"), own_connection], ids=["django", "pump"]
 )
-@pytest.mark.parametrize("machine", [Differential, Clockwork])
+@pytest.mark.parametrize("machine", [Differential, Clockwork, Flows])
 def test_store_cannot_be_told_from_the_reference(
     machine: type[RivalMachine], make_executor: Callable[[], Executor]
 ) -> None:

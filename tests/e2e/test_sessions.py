@@ -42,9 +42,7 @@ def test_f031_no_session_outlives_its_attempt(field):
     jobs.hold.enqueue_many([(0,)] * 100)
     process = field.runpumps(POOL_SIZE=8)
     field.until(lambda: Job.objects.filter(state="succeeded").count() == 100)
-    field.until(
-        lambda: sessions() == {"pump": 1, "hints": 1, "other": 0}
-    )
+    field.until(lambda: sessions() == {"pump": 1, "hints": 1, "other": 0})
     process.terminate()
     assert process.wait() == 0
     field.until(lambda: sessions() == {"pump": 0, "hints": 0, "other": 0})

@@ -6,6 +6,7 @@ import resource
 import signal
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 
 from django.contrib.auth.models import Group
@@ -190,3 +191,15 @@ def short(seconds: float) -> float:
     """Take a moment; return when it was over, by the clock of this machine."""
     _NEVER.wait(seconds)
     return time.time()  # noqa: TID251 - what is measured is how long the outcome takes from here
+
+
+@backwave.job(
+    "ground.crowded",
+    retry=backwave.Retry(
+        max_attempts=200, initial=timedelta(seconds=0.1), maximum=timedelta(seconds=0.3)
+    ),
+)
+def crowded(seconds: float) -> None:
+    """Use the database for a while, and come back when there is no room."""
+    Group.objects.count()
+    _NEVER.wait(seconds)

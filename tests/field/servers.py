@@ -93,6 +93,12 @@ def fetch(text: str, *values: object) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
+def run(text: str) -> None:
+    """Do something on the test's own connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(text)
+
+
 def sessions(*, but: tuple[str, ...] = ()) -> dict[str, int]:
     """The sessions on this database by name, without the asking one."""
     rows = fetch(

@@ -50,8 +50,8 @@ def test_a_transaction_that_holds_a_row_holds_up_that_row_only(
 
 @pytest.mark.vendor("sqlite")
 def test_f047_a_body_that_holds_the_only_lock_past_the_lease_runs_once(field, ledger, closed):
-    handle = jobs.hold_lock.enqueue("held", str(field.gate))
     processes = [field.ready(), field.ready()]
+    handle = jobs.hold_lock.enqueue("held", str(field.gate))
     until(lambda: ledger.of("holds"))
     passes(2 * LEASE)
     field.open_gate()
@@ -69,7 +69,7 @@ def test_f047_a_body_that_holds_the_only_lock_past_the_lease_runs_once(field, le
 @pytest.mark.parametrize(
     "count", [150, pytest.param(1000, marks=pytest.mark.slow)], ids=["quick", "slow"]
 )
-def test_f046_another_writer_costs_no_outcome(field, ledger, closed, tmp_path, advised, count):
+def test_f046_another_writer_costs_no_outcome(field, closed, advised, count):
     options = {} if advised else {"transaction_mode": None, "timeout": 5, "init_command": None}
     jobs.write.enqueue_many([(f"row {number}",) for number in range(count)])
     writer = field.manage("shell", "-v0", "-c", WRITER.format(gate=str(field.gate)))

@@ -6,7 +6,7 @@ from backwave_django.models import Job, Lease, Outcome
 from tests.field import jobs
 from tests.field.ground import QUICK
 from tests.field.passing import passes
-from tests.field.servers import PUMPS, Background, cut, fetch
+from tests.field.servers import PUMPS, Background, cut, run
 from tests.fieldapp import jobs as field_jobs
 from tests.pumps.waiting import until
 
@@ -54,15 +54,15 @@ def test_a_report_whose_answer_is_lost_doubles_nothing(field, ledger, closed, wi
 @pytest.fixture
 def _poison(transactional_db):
     """Let the database refuse one value as data, wherever it comes from."""
-    fetch(
+    run(
         "CREATE FUNCTION ground_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
         "IF NEW.output = '\"poison\"' THEN RAISE 'cannot be had' USING ERRCODE = '22023'; END IF; "
         "RETURN NEW; END $$; "
         "CREATE TRIGGER ground_refuse BEFORE UPDATE ON backwave_job FOR EACH ROW "
-        "EXECUTE FUNCTION ground_refuse(); SELECT 1"
+        "EXECUTE FUNCTION ground_refuse()"
     )
     yield
-    fetch("DROP FUNCTION ground_refuse CASCADE; SELECT 1")
+    run("DROP FUNCTION ground_refuse CASCADE")
 
 
 @pytest.mark.usefixtures("_poison")

@@ -68,11 +68,19 @@ class Wire:
             marked = threading.Event()
             for source, target, answers in ((near, far, False), (far, near, True)):
                 threading.Thread(
-                    target=self._forward, args=(source, target, answers, marked), daemon=True
+                    target=self._forward,
+                    args=(source, target),
+                    kwargs={"answers": answers, "marked": marked},
+                    daemon=True,
                 ).start()
 
     def _forward(
-        self, source: socket.socket, target: socket.socket, answers: bool, marked: threading.Event
+        self,
+        source: socket.socket,
+        target: socket.socket,
+        *,
+        answers: bool,
+        marked: threading.Event,
     ) -> None:
         with suppress(OSError):
             while data := source.recv(_CHUNK):

@@ -69,6 +69,24 @@ def test_a_name_that_is_gone_breaks_unless_it_is_an_alias():
     assert manifest.changes(of(send), renamed) == (Change("shop.mail", "it is new", breaks=False),)
 
 
+def test_an_alias_that_is_gone_breaks_and_a_new_one_does_not():
+    without, with_one = of(send), of(send, aliases=("shop.old",))
+    assert manifest.changes(with_one, without) == (
+        Change("shop.send", "its alias shop.old is gone: jobs that wait under it need it", breaks=True),
+    )
+    assert manifest.changes(without, with_one) == (
+        Change("shop.send", "it has the alias shop.old", breaks=False),
+    )
+
+
+def test_an_alias_may_become_the_name_of_a_job_type_or_move_to_another():
+    before = of(send, aliases=("shop.old",))
+    moved = {**of(send), **of(send, "shop.other", aliases=("shop.old",))}
+    assert [change.breaks for change in manifest.changes(before, moved)] == [False]
+    renamed = of(send, "shop.old", aliases=("shop.send",))
+    assert not any(change.breaks for change in manifest.changes(before, renamed))
+
+
 @pytest.mark.parametrize(
     ("before", "after", "text", "breaks"),
     [

@@ -1,6 +1,7 @@
 """Observers as their authors declare them."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -136,7 +137,7 @@ def test_a_bare_observer_is_a_job_type():
 
 
 def ended(**options):
-    values = {
+    values: dict[str, Any] = {
         "job_id": UUID(int=7),
         "wire_name": "observed.charge",
         "queue": "default",
@@ -159,7 +160,7 @@ def test_what_no_payload_may_hold_is_cleaned_and_cut():
     (job,) = observers.jobs(
         ended(wire_name="observed.refund", message="a\0b\ud800" + "x" * 5_000, error_class="E")
     )
-    ((event,), _kwargs) = note.decode(job.payload, 1).args, {}
+    event = note.decode(job.payload, 1).kwargs["event"]
     assert event.message.startswith("a\N{REPLACEMENT CHARACTER}b?x")
     assert len(event.message) == 1_000
 

@@ -335,6 +335,18 @@ STORE = (
         "attempt=job.spent + 1",
         "attempt=1",
     ),
+    Mutation(
+        "a recovery takes what was claimed after it",
+        "memory.sweeps:recover",
+        "and lease.acquired_at <= now",
+        "",
+    ),
+    Mutation(
+        "ticks overlap",
+        "memory.schedules:_overlaps",
+        "job.new.schedule == name",
+        "False",
+    ),
 )
 
 MUTATIONS = DRIVER + STORE

@@ -180,6 +180,7 @@ class Node:
             shutdown_timeout=timedelta(seconds=group.shutdown),
             retries=RETRIES,
             timeouts=self.timeouts,
+            mints=dict.fromkeys(group.knows, 1),
         )
 
     # The clock
@@ -334,11 +335,8 @@ class Node:
 
     def _execute(self, job: LeasedJob) -> None:
         world = self._world
-        number = world.number_of(job.job_id)
-        extra = world.weather.slowed(number, job.run)
-        kind, span, heeds = behaviour(
-            world.plan.jobs[number], job.run, knows=self.group.knows, extra=extra
-        )
+        story, extra = world.work.story_of(job)
+        kind, span, heeds = behaviour(story, job.run, knows=self.group.knows, extra=extra)
         body = Body(job, kind, heeds, self.now(), world.time + span)
         self.bodies[job.lease_id] = body
         world.watch.executed(self, body)

@@ -13,6 +13,11 @@ from tests.simulation.plans import Action
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+SCHEDULE_VERBS = {
+    "pause schedule": "pause_schedule",
+    "resume schedule": "resume_schedule",
+    "trigger": "trigger_schedule",
+}
 ACTOR = Actor(name="operator", source="code")
 
 
@@ -27,18 +32,25 @@ class Operators:
         for action in self._world.plan.actions:
             self._world.after(action.at, partial(self._act, action))
 
+    def stop_schedules(self) -> None:
+        """Pause all schedules, so that the work comes to an end."""
+        for schedule in self._world.plan.schedules:
+            self._perform(Action(at=0.0, kind="pause schedule", target=schedule.name))
+
     def _act(self, action: Action) -> None:
         world = self._world
         if world.weather.is_down(world.time):
             return
-        world.watch.perform(
-            action.kind, self._call(action), now=world.database_clock(), request=action
-        )
+        self._perform(action)
         world.reached(f"operator: {action.kind}")
         if action.kind == "cancel":
             self.cancelled_at[world.work.ids[int(action.target)]] = world.time
             for node in world.nodes:
                 world.work.send_hint(node, e.CancelHinted())
+
+    def _perform(self, action: Action) -> None:
+        now = self._world.database_clock()
+        self._world.watch.perform(action.kind, self._call(action), now=now, request=action)
 
     def _call(self, action: Action) -> Callable[[], Any]:
         store, now = self._world.store, self._world.database_clock()
@@ -47,6 +59,9 @@ class Operators:
                 job_id = self._world.work.ids[int(action.target)]
                 verb = getattr(store, action.kind.replace(" ", "_"))
                 return lambda: verb([job_id], actor=ACTOR, now=now)
+            case "pause schedule" | "resume schedule" | "trigger":
+                verb = getattr(store, SCHEDULE_VERBS[action.kind])
+                return lambda: verb(action.target, actor=ACTOR, now=now)
             case "pause":
                 until = now + timedelta(seconds=action.value or 1.0)
                 return lambda: store.pause(action.target, until=until, actor=ACTOR, now=now)

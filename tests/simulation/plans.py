@@ -60,8 +60,20 @@ class JobPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SchedulePlan:
+    """One schedule; it ticks until the plan ends."""
+
+    name: str
+    every: float
+    queue: str = "a"
+    wire_name: str = "twice"
+    no_overlap: bool = False
+    catch_up: str = "skip"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Action:
-    """Something an operator does. ``target`` is a job's number, a queue, a key or a node."""
+    """Something an operator does to a job (its number), a queue, a key, a node or a schedule."""
 
     at: float
     kind: str
@@ -96,6 +108,7 @@ class Plan:
     groups: list[Group] = field(default_factory=list)
     nodes: list[NodePlan] = field(default_factory=list)
     jobs: list[JobPlan] = field(default_factory=list)
+    schedules: list[SchedulePlan] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     #: What a failing run broke, for the reader.
@@ -115,10 +128,13 @@ def load(text: str) -> Plan:
         "groups": Group,
         "nodes": NodePlan,
         "jobs": JobPlan,
+        "schedules": SchedulePlan,
         "actions": Action,
         "faults": Fault,
     }
-    parts = {name: [_made(kind, one) for one in values[name]] for name, kind in kinds.items()}
+    parts = {
+        name: [_made(kind, one) for one in values.get(name, ())] for name, kind in kinds.items()
+    }
     return Plan(**{**values, **parts})
 
 

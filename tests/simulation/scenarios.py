@@ -2,7 +2,16 @@
 
 from random import Random  # noqa: TID251 - seeded here, and nowhere else in a run
 
-from tests.simulation.plans import Action, Behaviour, Fault, Group, JobPlan, NodePlan, Plan
+from tests.simulation.plans import (
+    Action,
+    Behaviour,
+    Fault,
+    Group,
+    JobPlan,
+    NodePlan,
+    Plan,
+    SchedulePlan,
+)
 
 WIRE_NAMES = ("once", "twice", "hasty", "rare", "unknown")
 QUEUES = ("a", "b", "c")
@@ -22,6 +31,8 @@ COMMANDS = (
     "ExpireLeases",
     "Settle",
     "Dispose",
+    "LoadSchedules",
+    "Mint",
 )
 #: Everything that may go wrong; a run draws which of these it has, and how much of each.
 FAULT_KINDS = (
@@ -62,6 +73,7 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
     # Half of the runs have bodies that outlive their leases: there the fences are tried.
     longest = lease * rng.choice((0.2, 3.5))
     jobs = _jobs(rng, ends=ends, longest=longest)
+    schedules = _schedules(rng)
     plan = Plan(
         seed=seed,
         level=level,
@@ -72,7 +84,8 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
         groups=groups,
         nodes=nodes,
         jobs=jobs,
-        actions=_actions(rng, jobs=jobs, nodes=len(nodes), ends=ends),
+        schedules=schedules,
+        actions=_actions(rng, jobs=jobs, schedules=schedules, nodes=len(nodes), ends=ends),
     )
     faults = [] if level == "none" else _faults(rng, plan)
     return Plan(**{**vars(plan), "faults": faults})
@@ -176,8 +189,34 @@ def _body(rng: Random, *, longest: float) -> Behaviour:
     return (kind, round(span, 3), rng.random() < 0.6)
 
 
-def _actions(rng: Random, *, jobs: list[JobPlan], nodes: int, ends: float) -> list[Action]:
+def _schedules(rng: Random) -> list[SchedulePlan]:
+    return [
+        SchedulePlan(
+            name=f"s{number}",
+            every=rng.choice((2.0, 5.0, 13.0)),
+            queue=rng.choice(QUEUES),
+            wire_name=rng.choice(("twice", "rare")),
+            no_overlap=rng.random() < 0.5,
+            catch_up=rng.choice(("skip", "coalesce")),
+        )
+        for number in range(rng.choice((0, 0, 0, 1, 2)))
+    ]
+
+
+def _actions(
+    rng: Random,
+    *,
+    jobs: list[JobPlan],
+    schedules: list[SchedulePlan],
+    nodes: int,
+    ends: float,
+) -> list[Action]:
     actions = []
+    for schedule in schedules:
+        if rng.random() < 0.4:
+            kind = rng.choice(("pause schedule", "resume schedule", "trigger"))
+            at = round(rng.uniform(0, ends), 3)
+            actions.append(Action(at=at, kind=kind, target=schedule.name))
     for _ in range(rng.choice((0, 0, 1, 2, 4, 8))):
         at = round(rng.uniform(0, ends), 3)
         kind = rng.choice(

@@ -64,6 +64,11 @@ NAMED = (
     "hint lost",
     "hint doubled",
     "hint late",
+    "schedule: minted",
+    "schedule: overlapped",
+    "schedule: stale",
+    "answer lost: Mint",
+    "answer lost: LoadSchedules",
     "operator: cancel",
     "operator: requeue",
     "operator: run now",
@@ -71,6 +76,9 @@ NAMED = (
     "operator: queue limit",
     "operator: key limit",
     "operator: drain",
+    "operator: pause schedule",
+    "operator: resume schedule",
+    "operator: trigger",
 )
 
 BY_KIND = {
@@ -123,6 +131,9 @@ def _of_end(step: "Step", before: JobState | None, cause: Cause | None) -> Itera
 
 
 def _of_kind(step: "Step") -> Iterator[str]:
+    if step.kind == "Mint":
+        yield from (f"schedule: {row.result}" for row in step.answer.rows)
+    yield from _of_cascade(step)
     match step.kind:
         case "Claim":
             yield from _of_claim(step)
@@ -132,6 +143,9 @@ def _of_kind(step: "Step") -> Iterator[str]:
             yield "orphan recovered"
         case "Dispose" if step.ended:
             yield "dead pump disposed"
+
+
+def _of_cascade(step: "Step") -> Iterator[str]:
     cancelled = sum(a.cause is Cause.PARENT and b is not None for _, b, a in step.changed)
     if cancelled >= 2:
         yield "cascade of two"

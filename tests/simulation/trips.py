@@ -61,7 +61,8 @@ class Trip:
             self._fail_in(0.02)
         elif self._fate == "late":
             self._fail_in(world.patience)
-            delay = world.plan.share("late", *self._address) * world.plan.lease * 1.5
+            # The network keeps what was sent no longer than the connection's own time-outs.
+            delay = world.plan.share("late", *self._address) * 2 * world.patience
             world.after(world.patience + delay, self._apply_late)
         else:
             world.after(self._latency("there"), self._apply)
@@ -141,6 +142,8 @@ class Trip:
             c.ExpireLeases: e.Expired,
             c.Settle: e.Settled,
             c.Purge: e.Purged,
+            c.LoadSchedules: e.SchedulesLoaded,
+            c.Mint: e.Minted,
         }
         return made[type(command)](answer=answer)
 
@@ -169,6 +172,10 @@ class Trip:
                 return lambda: store.settle(limit=limit, now=now)
             case c.Purge(limit=limit):
                 return lambda: store.purge(limit=limit, now=now)
+            case c.LoadSchedules(after=after, limit=limit):
+                return lambda: store.load_schedules(after=after, limit=limit)
+            case c.Mint(decisions=decisions):
+                return lambda: store.mint(decisions, now=now)
             case _:
                 raise AssertionError(f"the simulator knows no {command}")
 

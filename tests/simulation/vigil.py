@@ -174,12 +174,13 @@ class Vigil:
         assert driver is not None
         slots = sum(not body.replaced for body in node.bodies.values())
         busy = len(driver._holdings.busy)
-        if driver.draining or slots + busy >= node.group.pool_size:
+        waits = driver.draining or driver._contact.retry_at is not None
+        if waits or slots + busy >= node.group.pool_size:
             return
         since = world.database_clock() - timedelta(seconds=2 * self._long(node))
         for job in tables.by_state[JobState.SCHEDULED].values():
-            waits = job.due_at < since and job.new.queue in node.group.queues
-            if waits and not self._withheld(job):
+            due = job.due_at < since and job.new.queue in node.group.queues
+            if due and not self._withheld(job):
                 self._require("due-work-starts", False, f"{node} rests, job {job.id.int} is due")  # noqa: FBT003 - what failed is in the loop
 
     def _withheld(self, job: Any) -> bool:
@@ -190,6 +191,19 @@ class Vigil:
         moved = any(action.target == str(job.id) for action in tables.actions[-3:])
         held = self._watch.held_until.get(job.id, -1e9) >= self._world.time - 60
         return switched or moved or held or job.new.limit_key in tables.limits
+
+    def ticked(self) -> None:
+        """Nothing went wrong: every tick that has come due was decided about."""
+        world = self._world
+        if world.plan.faults or any(action.kind == "drain" for action in world.plan.actions):
+            return
+        for name, row in world.store.tables.schedules.items():
+            known = any(row.spec.wire_name in node.group.knows for node in world.nodes)
+            slack = 4 + max(group.maintenance for group in world.plan.groups)
+            age = world.plan.ends - (world.seconds(row.cursor) if row.cursor else 0.0)
+            late = age > (row.spec.rule.every_seconds or 0.0) + slack
+            fine = not (row.enabled and known and late)
+            self._require("ticks-are-decided", fine, f"schedule {name} is {age:.1f} s behind")
 
     # A node's end
 

@@ -12,7 +12,7 @@ from backwave_django.core.contract import SweepAnswer
 from backwave_django.core.memory.rows import LeaseRow
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import TERMINAL
-from tests.simulation import situations
+from tests.simulation import fences, oracles, situations, ticks
 from tests.simulation.bodies import Body
 from tests.simulation.oracles import ORACLES, Violated
 from tests.simulation.steps import Step, look, look_at_edges
@@ -43,6 +43,10 @@ def _tells(kind: str, answer: Any) -> bool:
     return kind != "Heartbeat" and not (isinstance(answer, SweepAnswer) and answer.count == 0)
 
 
+#: Importing them registers their invariants.
+JUDGES = (oracles, fences, ticks)
+
+
 class Watch:
     """What was seen so far. Raises ``Violated`` at the first thing that is wrong."""
 
@@ -53,6 +57,8 @@ class Watch:
         self._actions = 0
         self.vigil = Vigil(self, world)
         self.given: set[UUID] = set()
+        #: The ticks that got a job.
+        self.minted: set[tuple[str, datetime | None]] = set()
         #: How the body under a lease ended, if it did.
         self.truth: dict[UUID, set[OutcomeKind]] = {}
         #: The runs in which a body began.

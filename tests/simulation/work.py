@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from backwave_django.core import events as e
-from backwave_django.core.jobs import EdgeMode, IfDuplicate, NewJob
-from tests.simulation.plans import JobPlan
+from backwave_django.core.jobs import EdgeMode, IfDuplicate, LeasedJob, NewJob
+from backwave_django.core.schedule_answers import DeclareMode
+from backwave_django.core.schedules import Rule, ScheduleSpec
+from tests.simulation.plans import JobPlan, SchedulePlan
 
 if TYPE_CHECKING:
     from tests.simulation.nodes import Node
     from tests.simulation.world import World
 
 HINT_LATENCY = 0.005
+
+
+def _spec(plan: SchedulePlan) -> ScheduleSpec:
+    return ScheduleSpec(
+        name=plan.name,
+        rule=Rule(every_seconds=plan.every),
+        wire_name=plan.wire_name,
+        queue=plan.queue,
+        payload="{}",
+        no_overlap=plan.no_overlap,
+        catch_up=plan.catch_up,
+    )
 
 
 class Work:
@@ -32,6 +46,11 @@ class Work:
         return bool(self._backlog) or self._later > 0
 
     def begin(self) -> None:
+        world = self._world
+        specs = [_spec(schedule) for schedule in world.plan.schedules]
+        world.store.declare_schedules(
+            specs, owner="shop", release=None, mode=DeclareMode.CREATE, now=world.database_clock()
+        )
         batches: dict[tuple[float, int], list[int]] = {}
         for number, job in enumerate(self._world.plan.jobs):
             batches.setdefault((job.at, job.batch), []).append(number)
@@ -86,6 +105,17 @@ class Work:
 
     def _parents(self, plan: JobPlan) -> tuple[tuple[UUID, EdgeMode], ...]:
         return tuple((self.ids[number], EdgeMode(mode)) for number, mode in plan.parents)
+
+    def story_of(self, job: LeasedJob) -> tuple[JobPlan, float]:
+        """What a job is to do, and how much longer that takes than it should."""
+        jobs, number = self._world.plan.jobs, job.job_id.int - 1
+        if number < len(jobs):
+            return jobs[number], self._world.weather.slowed(number, job.run)
+        # The job of a tick: some overlap with the next one.
+        share = self._world.plan.share("tick", job.schedule, str(job.scheduled_for))
+        kind = "raise" if share < 0.2 else "return"
+        bodies = [(kind, round(0.05 + 8 * share**3, 3), True)]
+        return JobPlan(at=0.0, wire_name=job.wire_name, bodies=bodies), 0.0
 
     # Hints
 

@@ -86,10 +86,6 @@ class World:
         """Note that something worth naming happened."""
         self.seen[situation] += 1
 
-    def number_of(self, job_id: UUID) -> int:
-        """The job's number in the plan."""
-        return job_id.int - 1
-
     def _draw_id(self) -> UUID:
         self._drawn += 1
         return UUID(int=self._drawn)
@@ -130,6 +126,9 @@ class World:
 
     def _live(self) -> None:
         calm_from = max(self.plan.ends, self.weather.clears_at)
+        self._run_until(self.plan.ends)
+        self.watch.vigil.ticked()
+        self.operators.stop_schedules()
         self._run_until(calm_from)
         if self.plan.level == "permanent":
             self._run_until(calm_from + 3 * self.plan.lease)

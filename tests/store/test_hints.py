@@ -36,6 +36,26 @@ def test_commit_tells_each_lane_once(heard: list[Hint]) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_savepoint_that_is_undone_takes_its_hints_along(heard: list[Hint]) -> None:
+    with transaction.atomic():
+        default_store().enqueue([new_job(1, **NOW)])
+        with transaction.atomic():
+            default_store().enqueue([new_job(2, queue="undone", **NOW)])
+            transaction.set_rollback(True)
+        default_store().enqueue([new_job(3, queue="mail", **NOW)])
+    assert heard == [Hint("default", 0), Hint("mail", 0)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_enqueues_of_one_transaction_are_one_hint(heard: list[Hint]) -> None:
+    with transaction.atomic():
+        for number in range(1, 51):
+            default_store().enqueue([new_job(number, **NOW)])
+        assert len(connection.run_on_commit) == 1
+    assert heard == [Hint("default", 0)]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_rollback_tells_nothing(heard: list[Hint]) -> None:
     with transaction.atomic():
         default_store().enqueue([new_job(1, **NOW)])

@@ -1,5 +1,6 @@
 """The hot statements never walk over the backlog."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,13 +12,16 @@ from backwave_django.jobs.ids import new_id
 from backwave_django.store import PumpStore, default_store
 from backwave_django.store.applied import ANY_LEASE
 from backwave_django.store.applying_postgresql import _STATEMENTS, report_parameters
+from backwave_django.store.leases import _lapsed_statement, _orphans
 from backwave_django.store.names import Statement
-from backwave_django.store.survey import _plain
-from backwave_django.store.taking import plain_parameters, plain_statement
+from backwave_django.store.purging import _old
+from backwave_django.store.survey import _AFTER, _keyed, _plain
+from backwave_django.store.sweeping import _late
+from backwave_django.store.taking import _candidates, plain_parameters, plain_statement
 from backwave_django.store.turning import _statement
 from tests.builders import SECOND, T0, claim_request, new_job, succeeded
 
-pytestmark = [pytest.mark.vendor("postgresql"), pytest.mark.django_db(transaction=True)]
+postgres = pytest.mark.vendor("postgresql")
 
 BACKLOG = 20_000
 JOBS = "backwave_job"
@@ -75,6 +79,7 @@ def indexes(found: list[dict[str, Any]]) -> set[str]:
     }
 
 
+@postgres
 def test_claim_reads_one_index_range_per_lane(backlog: PumpStore) -> None:
     request = claim_request(limit=32)
     backlog.claim(request, now=T0 + 60 * SECOND)
@@ -86,6 +91,7 @@ def test_claim_reads_one_index_range_per_lane(backlog: PumpStore) -> None:
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
 
 
+@postgres
 def test_report_touches_its_rows_alone(backlog: PumpStore) -> None:
     jobs = backlog.claim(claim_request(limit=32), now=T0 + 60 * SECOND).jobs
     outcomes = [succeeded(job) for job in jobs]
@@ -95,6 +101,7 @@ def test_report_touches_its_rows_alone(backlog: PumpStore) -> None:
     assert indexes(found) == {"backwave_job_pkey"}
 
 
+@postgres
 def test_turn_does_neither(backlog: PumpStore) -> None:
     request = claim_request(limit=32)
     now = T0 + 60 * SECOND
@@ -109,7 +116,34 @@ def test_turn_does_neither(backlog: PumpStore) -> None:
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
 
 
+@postgres
 def test_survey_steps_from_lane_to_lane(backlog: PumpStore) -> None:
     found = plan(backlog, _plain("postgresql"), {"queues": ["default"], "now": T0})
     assert walks(found) == []
     assert indexes(found) <= {"backwave_job_claim", "backwave_job_claim_keyed"}
+
+
+@pytest.mark.vendor("sqlite")
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (_plain("sqlite"), "backwave_job_claim"),
+        (_keyed("sqlite", _AFTER), "backwave_job_claim_keyed"),
+        (_candidates(keyed=False, limit=5), "backwave_job_claim"),
+        (_candidates(keyed=True, limit=5), "backwave_job_claim_keyed"),
+        (_late(5), "backwave_job_deadline"),
+        (_orphans(5), "backwave_job_leased"),
+        (_old("cancelled", 5), "backwave_job_terminal"),
+        (_lapsed_statement("sqlite", 5), "backwave_lease_expires"),
+    ],
+)
+def test_sqlite_uses_the_partial_indexes(
+    store: PumpStore, statement: Statement, index: str
+) -> None:
+    text = statement.on("sqlite3")
+    explain = Statement("SELECT 1")
+    explain._texts = {"sqlite3": f"EXPLAIN QUERY PLAN {text}"}
+    parameters = dict.fromkeys(re.findall(r":([a-z]\w*)", text), "[]")
+    steps = [row[3] for row in store.executor.fetch(explain, parameters)]
+    assert [step for step in steps if step in {"SCAN j", "SCAN l", "SCAN backwave_job"}] == []
+    assert any(f"INDEX {index} " in f"{step} " for step in steps)

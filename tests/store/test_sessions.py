@@ -17,9 +17,9 @@ EXPECTED = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "plan_cache_mode": "force_custom_plan",
-    "lock_timeout": "10000",
-    "statement_timeout": "10000",
-    "idle_in_transaction_session_timeout": "10000",
+    "lock_timeout": "8000",
+    "statement_timeout": "8000",
+    "idle_in_transaction_session_timeout": "8000",
     "TimeZone": "UTC",
     "application_name": "backwave:test",
     "enable_sort": "on",
@@ -43,7 +43,7 @@ def test_sweeps_plan_as_the_server_is_set_up(open_store: OpenStore) -> None:
         executor.relax()
         relaxed = settings_of(executor)
     assert (relaxed["enable_seqscan"], relaxed["enable_bitmapscan"]) == ("on", "on")
-    assert relaxed["lock_timeout"] == "10000"
+    assert relaxed["lock_timeout"] == "8000"
     assert settings_of(executor) == EXPECTED
 
 

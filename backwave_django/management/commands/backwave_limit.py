@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
 def limit(text: str) -> int | None:
     """Return a whole number, or ``None`` for the word ``none``, for argparse."""
-    return None if text == "none" else int(text)
+    if text == "none":
+        return None
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is no limit: write a whole number from 0, or none")
+    return int(text)
 
 
 class Command(BaseCommand):

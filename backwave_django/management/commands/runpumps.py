@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ from backwave_django.core.dials import StopRule
 from backwave_django.core.errors import ConfigurationError
 from backwave_django.pumps.children import CHILD_OPTION, follow_parent
 from backwave_django.pumps.clock import SystemClock
+from backwave_django.pumps.deaths import bury
 from backwave_django.pumps.nodes import Node
 from backwave_django.pumps.plans import NodePlan, plan_node
 from backwave_django.pumps.processes import Parent
@@ -135,7 +137,11 @@ class Command(BaseCommand):
             return Reloader().run()
         if options["processes"] > 1:
             self._need_command_line("--processes")
-            return Parent(processes=options["processes"], clock=SystemClock()).run()
+            return Parent(
+                processes=options["processes"],
+                clock=SystemClock(),
+                bury=partial(bury, using=config.database),
+            ).run()
         return Node(plan, config=config).run()
 
     def _greet(self, plan: NodePlan, config: Config, options: dict[str, Any]) -> None:

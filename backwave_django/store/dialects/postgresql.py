@@ -30,6 +30,8 @@ PLANNER: Final = {
 }
 _DJANGO_ONLY: Final = ("context", "cursor_factory", "prepare_threshold", "pool")
 _SHORTEST_WAIT_MS: Final = 100
+#: A server that is well gives a statement up before its client does, and says why.
+_SERVERS_SHARE: Final = 0.8
 
 
 class PatientConnection(psycopg.Connection[Any]):
@@ -157,6 +159,10 @@ class PostgresPump:
         if not self._inside:
             self._run_callbacks()
 
+    def last_promise(self) -> Callable[[], object] | None:
+        """Return the last callback that waits for the transaction."""
+        return self._after[-1] if self._after else None
+
     def close(self) -> None:
         """Close the connection."""
         self.drop()
@@ -217,18 +223,18 @@ class PostgresPump:
             prepare_threshold=None if self._pooler else 0,
         )
         connection = PatientConnection.connect(**parameters)
-        # A server that is well has given a statement up by then, and says why.
-        connection.patience_seconds = 1.5 * self._patience_ms / 1000
+        connection.patience_seconds = self._patience_ms / 1000
         connection.prepared_max = 400
         return connection
 
     def _make_settings(self, cursor: psycopg.Cursor[Any], *, local: bool) -> None:
+        patience = f"{int(self._patience_ms * _SERVERS_SHARE)}ms"
         settings = {
             **PLANNER,
             "TimeZone": "UTC",
-            "lock_timeout": f"{self._patience_ms}ms",
-            "statement_timeout": f"{self._patience_ms}ms",
-            "idle_in_transaction_session_timeout": f"{self._patience_ms}ms",
+            "lock_timeout": patience,
+            "statement_timeout": patience,
+            "idle_in_transaction_session_timeout": patience,
         }
         role = connections[self.using].settings_dict["OPTIONS"].get("assume_role")
         if role:

@@ -133,6 +133,10 @@ class SqlitePump:
         if not self._inside:
             self._run_callbacks()
 
+    def last_promise(self) -> Callable[[], object] | None:
+        """Return the last callback that waits for the transaction."""
+        return self._after[-1] if self._after else None
+
     def close(self) -> None:
         """Close the connection."""
         self.drop()

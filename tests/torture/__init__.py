@@ -1,0 +1,1 @@
+"""Real processes on a real database, made to die; then an audit of what is left."""
