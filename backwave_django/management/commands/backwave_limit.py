@@ -19,9 +19,12 @@ def limit(text: str) -> int | None:
     """Return a whole number, or ``None`` for the word ``none``, for argparse."""
     if text == "none":
         return None
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is no limit: write a whole number from 0, or none")
-    return int(text)
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(
+            f"{text!r} is no limit: write a whole number from 0, or none"
+        ) from None
 
 
 class Command(BaseCommand):
