@@ -157,3 +157,12 @@ def partly_purged(count: int, size: int) -> str:
 def key_is_held(job_id: UUID, holder: UUID | str) -> str:
     """Say which unique key is in the way."""
     return f"job {holder} holds the unique key of job {job_id}"
+
+
+def shared_key(keys: Iterable[tuple[UUID, str | None]]) -> tuple[UUID, UUID] | None:
+    """Return the first job whose unique key an earlier one has too, and that one; if any has."""
+    seen: dict[str, UUID] = {}
+    for job_id, key in keys:
+        if key is not None and seen.setdefault(key, job_id) != job_id:
+            return job_id, seen[key]
+    return None

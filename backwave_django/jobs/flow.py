@@ -133,9 +133,10 @@ class Workflow:
             return self._add(step, *args, **kwargs)
         if not callable(getattr(step, "s", None)):
             raise InvalidOption("step", step, _STEP_HINT)
+        given = "after" in kwargs
         after = kwargs.pop("after", ())
         call = step.s(*args, **kwargs)
-        if after and call.caller.takes("after"):
+        if given and call.caller.takes("after"):
             raise InvalidOption(
                 "after", after, f"the body of {call} has a parameter of this name; {_STEP_HINT}"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections import deque
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -106,7 +107,8 @@ class Parent:
         assert code is not None, "an ended child has a code"
         self._dead = [*(each for each in self._dead if each.is_waited_for()), child]
         if code in _ORDERLY or self._draining:
-            self._codes.append(code)
+            # Whom the signal met before it could listen had not begun with anything.
+            self._codes.append(DRAINED if code == -signal.SIGTERM else code)
             return
         logger.error("process %d (pid %d) died with %d", place.number, child.pid, code)
         if place.died(at=self._clock.mark()):

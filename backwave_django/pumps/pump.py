@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import connections
@@ -223,9 +223,8 @@ class _Loop:
         """Give one event to the driver and carry out what it wants, and what that leads to."""
         self._vitals.ended(event)
         self._step(event)
-        pending = self._pending
-        while pending:
-            self._obey(pending.popleft())
+        while self._pending:
+            self._obey(self._pending.popleft())
 
     def _step(self, event: e.Event) -> None:
         """Put what the driver wants before all that it wanted earlier."""
@@ -240,9 +239,9 @@ class _Loop:
                 if second is not None:
                     # The claim's answer comes after all that the report's answer leads to.
                     self._pending.appendleft(second)
-                self._step(first)
+                self._answered(first)
             case e.Claimed() | e.StoreFaulted():
-                self._step(command)
+                self._answered(command)
             case c.Execute():
                 self._workers.execute(command.jobs)
             case c.Halt() | c.Exit():
@@ -251,7 +250,18 @@ class _Loop:
             case c.SignalStopping() | c.SignalCancel() | c.Abandon() | c.ReplaceSlot():
                 self._signal(command)
             case _:
-                self._step(self._exchange.ask(command))
+                self._answered(self._exchange.ask(command))
+
+    def _answered(self, event: e.Event) -> None:
+        """Give an answer to the driver. After a fault the rest of the turn is not asked.
+
+        Leases are renewed first then: a sweep that was to follow could take those of others.
+        """
+        if isinstance(event, e.StoreFaulted):
+            skipped = [one for one in self._pending if isinstance(one, c.StoreCommand)]
+            self._pending = deque(one for one in self._pending if one not in skipped)
+            event = replace(event, commands=(*event.commands, *skipped))
+        self._step(event)
 
     def _signal(
         self, command: c.SignalStopping | c.SignalCancel | c.Abandon | c.ReplaceSlot

@@ -116,7 +116,7 @@ def apply_in_one_statement(
     """Apply what the fences let through; answer every row in order, with the clock."""
     kept = room.settings.history is not History.OFF
     parameters = report_parameters(room, outcomes, fence=fence, now=now)
-    rows = room.executor.fetch(_STATEMENTS[kept], parameters)
+    rows = room.fetch_alone(_STATEMENTS[kept], parameters)
     return [
         applied(outcome, row[0], exists=row[1], queued=row[2])
         for outcome, row in zip(outcomes, rows, strict=True)

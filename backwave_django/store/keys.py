@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.errors import StoreUnavailable
 from backwave_django.core.jobs import IfDuplicate
-from backwave_django.core.states import Cause
+from backwave_django.core.states import Cause, JobState
 from backwave_django.store.inserting import insert_related
 from backwave_django.store.names import Statement
 from backwave_django.store.settling import append_cancelled, cancel_rows
@@ -30,8 +30,8 @@ _TRIES: Final = 3
 
 _LIVE: Final = Statement(
     """
-SELECT j.unique_live, j.id, j.run, EXISTS (SELECT 1 FROM {edge} d WHERE d.parent_id = j.id)
-FROM {job} j WHERE j.unique_live {any:keys}
+SELECT j.unique_live, j.id, j.run, EXISTS (SELECT 1 FROM {edge} d WHERE d.parent_id = j.id),
+  j.state FROM {job} j WHERE j.unique_live {any:keys}
 """
 )
 _TERMINAL: Final = Statement(
@@ -57,11 +57,13 @@ class Keys:
     """What unique keys make of a batch.
 
     ``holders`` maps a new job to the job that answers in its place; ``superseded`` are new jobs
-    that a later one of the same batch replaced.
+    that a later one of the same batch replaced. ``states`` are what holders were when they were
+    looked at: one that has ended may be purged at any moment.
     """
 
     holders: dict[UUID, UUID] = field(default_factory=dict)
     superseded: set[UUID] = field(default_factory=set)
+    states: dict[UUID, JobState] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ def resolve_keys(room: Room, jobs: Sequence[NewJob], *, clock: datetime) -> Keys
 
 def _try(room: Room, jobs: Sequence[NewJob], keys: Keys, *, clock: datetime) -> list[NewJob]:
     """Decide and insert; return the jobs whose keys somebody else changed meanwhile."""
-    plan = _Plan(_live(room, jobs), _terminal(room, jobs))
+    plan = _Plan(_live(room, jobs, keys), _terminal(room, jobs, keys))
     for job in jobs:
         plan.decide(job)
     new = {job.id for job in plan.inserted}
@@ -131,7 +133,7 @@ def _try(room: Room, jobs: Sequence[NewJob], keys: Keys, *, clock: datetime) -> 
     inside = plan.superseded & new
     won = insert_related(room, wanted, superseded=inside, clock=clock) if wanted else set()
     lost |= {str(job.unique_key) for job in wanted if job.id not in won}
-    _yield_to_terminal(room, wanted, won, plan)
+    _yield_to_terminal(room, wanted, won, plan, keys)
     _take_back(room, [job.id for job in wanted if job.unique_key in lost and job.id in won])
     for job in jobs:
         if job.unique_key not in lost and job.id in plan.holders:
@@ -144,14 +146,17 @@ def _try(room: Room, jobs: Sequence[NewJob], keys: Keys, *, clock: datetime) -> 
     return [job for job in jobs if job.unique_key in lost]
 
 
-def _live(room: Room, jobs: Sequence[NewJob]) -> dict[str, tuple[UUID, bool]]:
+def _live(room: Room, jobs: Sequence[NewJob], keys: Keys) -> dict[str, tuple[UUID, bool]]:
     """Per key its live holder, and whether that one never started and nobody waits for it."""
-    uuid = room.executor.values.uuid
-    rows = room.executor.fetch(_LIVE, {"keys": _names(jobs)})
-    return {key: (uuid(job_id), run == 0 and not awaited) for key, job_id, run, awaited in rows}
+    found: dict[str, tuple[UUID, bool]] = {}
+    for key, raw, run, awaited, state in room.executor.fetch(_LIVE, {"keys": _names(jobs)}):
+        job_id = room.executor.values.uuid(raw)
+        keys.states[job_id] = JobState(state)
+        found[key] = job_id, run == 0 and not awaited
+    return found
 
 
-def _terminal(room: Room, jobs: Sequence[NewJob]) -> dict[tuple[str, bool], UUID]:
+def _terminal(room: Room, jobs: Sequence[NewJob], keys: Keys) -> dict[tuple[str, bool], UUID]:
     """The newest terminal holder per key: of those that succeeded, and (strictly) of all."""
     asked = [j for j in jobs if j.if_duplicate not in {IfDuplicate.ALLOW, IfDuplicate.REPLACE}]
     if not asked:
@@ -161,6 +166,7 @@ def _terminal(room: Room, jobs: Sequence[NewJob]) -> dict[tuple[str, bool], UUID
     found: dict[tuple[str, bool], UUID] = {}
     for key, raw, state in room.executor.fetch(_TERMINAL, parameters):
         job_id = room.executor.values.uuid(raw)
+        keys.states[job_id] = JobState(state)
         for strictly in (True, False) if state == "succeeded" else (True,):
             found[key, strictly] = max(found.get((key, strictly), job_id), job_id)
     return found
@@ -180,10 +186,12 @@ def _make_room(room: Room, holders: set[UUID], plan: _Plan, *, clock: datetime) 
     return {key for key, (job_id, _) in plan.live.items() if job_id in holders - gone}
 
 
-def _yield_to_terminal(room: Room, jobs: Sequence[NewJob], won: set[UUID], plan: _Plan) -> None:
+def _yield_to_terminal(
+    room: Room, jobs: Sequence[NewJob], won: set[UUID], plan: _Plan, keys: Keys
+) -> None:
     """Give way to a holder that ended between our look and our insert."""
     mine = [job for job in jobs if job.id in won and plan.winners[str(job.unique_key)] == job.id]
-    found = _terminal(room, mine)
+    found = _terminal(room, mine, keys)
     late = []
     for job in mine:
         strict = job.if_duplicate is IfDuplicate.REJECT

@@ -81,17 +81,17 @@ def _apply_and_settle(
             observe_applied(room, outcomes, answers, now=now)
             settle_dependents(room, [each.job_id for each in answers if each.gates], now=now)
     else:
-        answers, clock = _apply_at_once(room, outcomes, fence=fence, now=now)
+        answers, clock = _apply_and_observe(room, outcomes, fence=fence, now=now)
         settle_applied(room, answers, now=now)
     return [answer.reported for answer in answers], clock
 
 
-def _apply_at_once(
+def _apply_and_observe(
     room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
 ) -> tuple[list[Applied], datetime]:
-    if not room.executor.guards_statements and not is_watched(room, outcomes):
+    """Apply outcomes; the jobs of their observers come at the same commit, or neither does."""
+    if not is_watched(room, outcomes):
         return apply_in_one_statement(room, outcomes, fence=fence, now=now)
-    # In the transaction of a caller a savepoint, so that a refused row does not spoil that.
     with room.executor.transaction():
         answers, clock = apply_in_one_statement(room, outcomes, fence=fence, now=now)
         observe_applied(room, outcomes, answers, now=now)

@@ -48,17 +48,19 @@ def enqueue_related(room: Room, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
             # In a transaction of the caller's that has only read so far.
             room.executor.execute(TAKE_WRITE_LOCK, {})
         clock = room.clock()
-        _refuse_unknown_parents(room, jobs)
+        known = _known_parents(room, jobs)
         keys = resolve_keys(room, jobs, clock=clock)
         edges = {job.id: _edges(job, keys) for job in jobs if job.id not in keys.holders}
         order = parents_first(
             tuple(edges), parents={child: tuple(found) for child, found in edges.items()}
         )
+        keys.states = known | keys.states
         states = _link(room, edges, order, keys, clock=clock)
         return tuple(_answer(job, keys, states) for job in jobs)
 
 
-def _refuse_unknown_parents(room: Room, jobs: Sequence[NewJob]) -> None:
+def _known_parents(room: Room, jobs: Sequence[NewJob]) -> dict[UUID, JobState]:
+    """Return the states of parents outside of the batch. Raises ``UnknownParent``."""
     batch = {job.id for job in jobs}
     named = dict.fromkeys(parent for job in jobs for parent, _ in job.parents)
     outside = [parent for parent in named if parent not in batch]
@@ -66,6 +68,7 @@ def _refuse_unknown_parents(room: Room, jobs: Sequence[NewJob]) -> None:
     missing = [parent for parent in outside if parent not in known]
     if missing:
         raise UnknownParent(missing)
+    return known
 
 
 def read_states(room: Room, ids: Iterable[UUID]) -> dict[UUID, JobState]:
@@ -104,7 +107,8 @@ def _link(
     # Looked at after the edges are written: a parent that ends from here on is found again by
     # way of the settle queue, because its report cannot see these edges.
     outside = {parent for found in edges.values() for parent in found} - edges.keys()
-    states = read_states(room, outside | set(keys.holders.values()))
+    # What has been purged since we first saw it is what it was then.
+    states = keys.states | read_states(room, outside | set(keys.holders.values()))
     births: dict[UUID, Birth] = {}
     for job_id in order:
         births[job_id] = birth((mode, states.get(parent)) for parent, mode in edges[job_id].items())

@@ -9,12 +9,12 @@ from backwave_django.store.lanes import LaneMemory
 from backwave_django.store.names import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
     from uuid import UUID
 
     from backwave_django.core.contract import StoreSettings
-    from backwave_django.store.executor import Executor
+    from backwave_django.store.executor import Executor, Row
 
 _CLOCK = {
     "postgresql": Statement("SELECT clock_timestamp()"),
@@ -40,6 +40,13 @@ class Room:
     lanes: LaneMemory = field(default_factory=LaneMemory)
     #: The clock of the last answer that carried one.
     last_clock: datetime | None = None
+
+    def fetch_alone(self, statement: Statement, parameters: Mapping[str, object]) -> list[Row]:
+        """Run a statement that may be refused; it spoils no transaction of the caller's."""
+        if not self.executor.guards_statements:
+            return self.executor.fetch(statement, parameters)
+        with self.executor.transaction():
+            return self.executor.fetch(statement, parameters)
 
     def clock(self) -> datetime:
         """Return the database's clock."""

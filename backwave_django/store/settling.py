@@ -16,6 +16,7 @@ from backwave_django.core.jobs import EdgeMode
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.endings import APPEND, END, ending
+from backwave_django.store.hints import announce
 from backwave_django.store.names import Statement
 from backwave_django.store.observing import observe_ends
 
@@ -34,7 +35,7 @@ ORDER BY d.parent_id, d.child_id LIMIT {limit}
 """
 _CHILDREN: Final = Statement(
     """
-SELECT j.id, j.state, j.pending_parents, j.due_at, j.spent FROM {job} j
+SELECT j.id, j.state, j.pending_parents, j.due_at, j.spent, j.queue, j.priority FROM {job} j
 WHERE j.id {any:children} ORDER BY j.id {skip_locked:j}
 """
 )
@@ -161,10 +162,9 @@ def _move_children(
     awaiting = [locked[child] for child in settled if locked[child][1] == JobState.AWAITING]
     cancelled = [row for row in awaiting if row[0] in doomed]
     free = [row for row in awaiting if row[0] not in doomed and row[2] == settled[row[0]]]
-    due = room.executor.values.instant
-    room.executor.execute_many(
-        _RELEASE, [{"job": row[0], "due": released_due(due(row[3]), now=now)} for row in free]
-    )
+    due = {row[0]: released_due(room.executor.values.instant(row[3]), now=now) for row in free}
+    room.executor.execute_many(_RELEASE, [{"job": job, "due": at} for job, at in due.items()])
+    announce(room, [(row[5], -row[6]) for row in free if due[row[0]] <= now])
     cancel_rows(room, [(row[0], row[4]) for row in cancelled], cause=Cause.PARENT, now=now)
     return [row[0] for row in cancelled]
 

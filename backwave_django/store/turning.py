@@ -94,7 +94,7 @@ def _merged(
     parameters = report_parameters(room, outcomes, fence=ANY_LEASE, now=now)
     parameters |= plain_parameters(room, request, lanes, now=now)
     statement = _statement(kept=kept, limit=sized(room, request))
-    rows = room.executor.fetch(statement, parameters)
+    rows = room.fetch_alone(statement, parameters)
     told, claimed = rows[: len(outcomes)], rows[len(outcomes) :]
     answers = [
         applied(outcome, row[_FINAL], exists=row[_FINAL + 1], queued=row[_FINAL + 2])

@@ -16,6 +16,7 @@ from backwave_django.core.workflows import (
     Standing,
     key_is_held,
     partly_purged,
+    shared_key,
     tally,
     to_retry,
 )
@@ -28,7 +29,7 @@ from backwave_django.store.requeueing import Comeback, edges_into
 from backwave_django.store.settling import settle_dependents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -171,6 +172,12 @@ class _Action:
             restarted_as=restarted_as,
         )
 
+    def refuse_shared_key(self, keys: Iterable[tuple[UUID, str | None]]) -> None:
+        """Give up where two of the jobs have one unique key: only one of them can live."""
+        shared = shared_key(keys)
+        if shared is not None:
+            raise self.conflict(*shared)
+
     def conflict(self, job_id: UUID, holder: UUID | str) -> _CannotBeDone:
         """Return what to raise when a live job holds the unique key of a member."""
         return _CannotBeDone(self.answer(ActionResult.CONFLICT, key_is_held(job_id, holder)))
@@ -207,6 +214,7 @@ def _retry(action: _Action, scope: RetryScope) -> WorkflowAnswer:
     chosen = to_retry(members, flat, outside, scope=scope)
     if not chosen:
         return action.answer(ActionResult.REFUSED, NOTHING_TO_RETRY)
+    action.refuse_shared_key((job_id, jobs[job_id].unique_key) for job_id in chosen)
     desk = Comeback(room, action.now, jobs, edges, {job.id: job.state for job in jobs.values()})
     for job_id in chosen:
         holder = desk.holder(jobs[job_id]) or desk.bring_back(jobs[job_id])
@@ -230,6 +238,7 @@ def _restart(action: _Action, new_id: Callable[[], UUID]) -> WorkflowAnswer:
         return action.answer(ActionResult.REFUSED, partly_purged(size - len(members), size))
     # Another step took the place of a superseded one.
     again = [job_id for job_id in locked if members[job_id].cause is not Cause.SUPERSEDED]
+    action.refuse_shared_key((job_id, locked[job_id].unique_key) for job_id in sorted(again))
     new = new_id()
     ids = {job_id: new_id() for job_id in sorted(again)}
     jobs = _copies(action, ids, new)

@@ -291,6 +291,22 @@ def test_restart_leaves_out_what_another_step_replaced(store: Store, observe: Ob
     assert column(observe(), 601, "unique_key") == ("k",)
 
 
+def test_of_two_members_with_one_key_only_one_can_come_back(store: Store, observe: Observe) -> None:
+    start(
+        store,
+        step(1, unique_key="k"),
+        step(2, unique_key="k", if_duplicate=IfDuplicate.REPLACE),
+    )
+    run(store, 2)
+    store.requeue([uid(1)], actor=ACTOR, now=NOW)
+    run(store, 1)
+    for answer in (store.retry_workflow(FLOW, scope=FAILED, actor=ACTOR, now=NOW), restart(store)):
+        assert told(answer) == (CONFLICT, ())
+        assert answer.detail == f"job {uid(1)} holds the unique key of job {uid(2)}"
+    assert states(observe(), 1, 2) == ("dead_lettered", "dead_lettered")
+    assert set(observe().workflows) == {FLOW}
+
+
 def test_restart_of_what_is_partly_purged_is_refused(make_subject: MakeSubject) -> None:
     settings = StoreSettings(retention=Retention(succeeded=DAY, dead_lettered=30 * DAY))
     store = make_subject(settings).store

@@ -54,6 +54,11 @@ class Ground(Field):
         assert not self._is_over(process), process.log
         return process
 
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """What every process of this ground is started with."""
+        return self._environ
+
     def living(self) -> list[Process]:
         """The processes that have not ended."""
         return [process for process in self._processes if not self._is_over(process)]

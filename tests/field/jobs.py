@@ -203,3 +203,20 @@ def crowded(seconds: float) -> None:
     """Use the database for a while, and come back when there is no room."""
     Group.objects.count()
     _NEVER.wait(seconds)
+
+
+@backwave.job("ground.hang", retry=ONCE, timeout=timedelta(seconds=0.5))
+def hang(ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Hear nothing, and never end."""
+    ledger.write(ctx, "start")
+    _NEVER.wait()
+
+
+@backwave.job(
+    "ground.kill_always",
+    retry=backwave.Retry(max_attempts=2, initial=timedelta(0), maximum=timedelta(0)),
+)
+def kill_always(ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Take the whole process down, each time."""
+    ledger.write(ctx, "start")
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -29,7 +29,7 @@ def strand(queue: str = "default", *, limit: int = 1, lease_seconds: float = 0.0
         retries=RetryTable(default=AT_ONCE),
     )
     answer = default_store().claim(request, now=database_clock())
-    assert len(answer.jobs) == limit
+    assert answer.jobs
     return pump_id
 
 

@@ -153,7 +153,7 @@ def test_a_wrong_guess_about_who_is_dead_is_harmless(field, ledger, closed):
     assert Outcome.objects.filter(job_id=handle.id).count() == 2
     field.open_gate()
     until(lambda: len(ledger.of("finish")) == 2)
-    until(lambda: "lost its lease" in process.log)
+    until(lambda: "lost its lease" in process.log or "its lease was lost" in process.log)
     closed()
     assert field.stop(process) == [0]
     assert kinds(handle) == ["lapsed", "succeeded"]

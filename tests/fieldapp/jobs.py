@@ -21,13 +21,13 @@ _NEVER = threading.Event()
 
 
 @backwave.job("field.noop")
-def noop(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+def noop(ctx: backwave.JobContext = backwave.context()) -> None:
     """Leave one line, and nothing else."""
     ledger.write(ctx, "start")
 
 
 @backwave.job("field.sleep", retry=QUICK)
-def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:  # noqa: B008 - a mark for the scope
+def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:
     """Ignore all signals for a while."""
     ledger.write(ctx, "start")
     _NEVER.wait(seconds)
@@ -36,7 +36,7 @@ def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:
 
 
 @backwave.job("field.until", retry=QUICK)
-def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:  # noqa: B008 - a mark for the scope
+def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:
     """Run until there is a file, whatever is asked meanwhile."""
     ledger.write(ctx, "start")
     while not Path(path).exists():
@@ -46,7 +46,7 @@ def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:  # n
 
 
 @backwave.job("field.stubborn", retry=QUICK)
-def stubborn(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+def stubborn(ctx: backwave.JobContext = backwave.context()) -> None:
     """Hear that the pump stops, and go on for ever all the same; the second attempt is wiser."""
     ledger.write(ctx, "start")
     if ctx.attempt == 1:
@@ -79,7 +79,7 @@ def child_signals() -> dict[str, object]:
 
 
 @backwave.job("field.leave_behind", retry=ONCE)
-def leave_behind(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+def leave_behind(ctx: backwave.JobContext = backwave.context()) -> None:
     """Return, and leave a thread and a pool that never end."""
     threading.Thread(target=_NEVER.wait, daemon=False).start()
     ThreadPoolExecutor(1).submit(_NEVER.wait)
@@ -87,7 +87,7 @@ def leave_behind(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa
 
 
 @backwave.job("field.kill_process", retry=QUICK)
-def kill_process(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+def kill_process(ctx: backwave.JobContext = backwave.context()) -> None:
     """Take the whole process down on the first attempt."""
     ledger.write(ctx, "start")
     if ctx.attempt == 1:
@@ -130,6 +130,6 @@ def _setting(cursor: Any, name: str) -> str:
 if os.environ.get("FIELD_RELEASE") == "2":
 
     @backwave.job("field.next_release")
-    def next_release(ctx: backwave.JobContext = backwave.context()) -> None:  # noqa: B008 - a mark for the scope
+    def next_release(ctx: backwave.JobContext = backwave.context()) -> None:
         """Known to the processes of the next release only."""
         ledger.write(ctx, "start")

@@ -162,8 +162,9 @@ def test_a_mode_that_is_none_is_refused():
 def test_a_body_with_a_parameter_called_after_is_added_as_a_call(harness):
     with backwave.workflow("checkout") as flow:
         first = flow.add(work, "first")
-        with pytest.raises(backwave.InvalidOption, match="has a parameter of this name"):
-            flow.add(named_after, "noon", after=first)
+        for after in (first, ()):
+            with pytest.raises(backwave.InvalidOption, match="has a parameter of this name"):
+                flow.add(named_after, "noon", after=after)
         step = flow.add(named_after.s(after="noon"), after=first)
     harness.run_until_idle()
     assert step.refresh().output == "noon"

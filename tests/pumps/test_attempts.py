@@ -101,7 +101,7 @@ class BadStrAndRepr(BadStr):
 
 class StrOfBytes(Exception):
     def __str__(self):
-        return b"bytes"
+        return b"bytes"  # noqa: PLE0307 - the fault that the test is about
 
 
 def nested(depth: int) -> BaseException:
@@ -113,7 +113,7 @@ def nested(depth: int) -> BaseException:
 
 def holding(thing: object) -> Exception:
     try:
-        raise NoInit(thing, thing) from OSError(thing)
+        raise NoInit(thing, thing) from OSError(thing)  # noqa: TRY301 - for its cause
     except NoInit as error:
         return error
 

@@ -17,12 +17,16 @@ CORE = "backwave_django.core."
 
 
 class Mutation(NamedTuple):
-    """``old`` becomes ``new`` in the function at ``where``: a module, a colon, a dotted name."""
+    """``old`` becomes ``new`` in the function at ``where``: a module, a colon, a dotted name.
+
+    What shows only when several things go wrong at once is looked for from seed ``first`` on.
+    """
 
     name: str
     where: str
     old: str
     new: str
+    first: int = 0
 
 
 def function_at(where: str) -> FunctionType:
@@ -141,10 +145,22 @@ DRIVER = (
         "True",
     ),
     Mutation(
+        "lapsed leases are not swept",
+        "upkeep:Upkeep.take",
+        "if may_expire or not isinstance(command, ExpireLeases):",
+        "if not isinstance(command, ExpireLeases):",
+    ),
+    Mutation(
         "after a fault nothing is tried again",
         "upkeep:Contact.faulted",
         "self.retry_at = now + self._backoff",
         "self.retry_at = now + 100_000 * self._backoff",
+    ),
+    Mutation(
+        "a pump that comes back late loses its leases",
+        "upkeep:Contact.__init__",
+        "min(MAX_BACKOFF, config.heartbeat_interval / 2)",
+        "max(config.poll_interval, MAX_BACKOFF)",
     ),
     Mutation(
         "time-outs are not looked at",
@@ -202,6 +218,7 @@ STORE = (
         "memory.reports:_apply",
         "tables.leases.get(outcome.lease_id)",
         "tables.leases.get(outcome.lease_id) or tables.lease_of.get(outcome.job_id)",
+        first=690,
     ),
     Mutation(
         "an attempt is not counted",
@@ -220,6 +237,7 @@ STORE = (
         "memory.claims:_Room.take",
         ">= cap.limit",
         "> cap.limit",
+        first=60,
     ),
     Mutation(
         "paused queues are served",
@@ -340,6 +358,7 @@ STORE = (
         "memory.sweeps:recover",
         "and lease.acquired_at <= now",
         "",
+        first=1_000,
     ),
     Mutation(
         "ticks overlap",

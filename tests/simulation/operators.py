@@ -26,6 +26,7 @@ class Operators:
 
     def __init__(self, world: "World") -> None:
         self._world = world
+        self.last_at = max((action.at for action in world.plan.actions), default=0.0)
         self.cancelled_at: dict[UUID, float] = {}
 
     def begin(self) -> None:

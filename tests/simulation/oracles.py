@@ -126,10 +126,8 @@ def releases_spend_nothing(step: "Step") -> Iterator[str]:
         spends = any(row.kind in SPENDING for row in rows)
         if before and rows and not spends and after.spent > before.spent:
             yield f"job {job_id.int}: {rows[-1].kind} spent an attempt"
-        if before and step.kind in {"Recover", "Release"} and after.spent > before.spent:
-            truth = step.watch.truth.get(before.lease) if before.lease else None
-            if truth is None or step.kind == "Recover":
-                yield f"job {job_id.int}: a {step.kind} spent an attempt"
+        if before and step.kind == "Recover" and after.spent > before.spent:
+            yield f"job {job_id.int}: a recovery spent an attempt"
 
 
 @invariant("terminal-stable")

@@ -154,11 +154,15 @@ class Vigil:
         assert driver is not None
         since = world.database_clock() - timedelta(seconds=2 * self._long(node))
         held = set(driver._holdings.held())
+        lapsed = since - timedelta(seconds=world.plan.lease)
         for lease in world.store.tables.leases.values():
+            held_until = max(self._watch.held_until.get(r, -1e9) for r in (lease.id, lease.job_id))
+            free = not driver.draining and held_until < world.time - 2 * self._long(node)
+            swept = lease.expires_at >= lapsed or not free
+            self._require("lapsed-lease-swept-in-bound", swept, f"job {lease.job_id.int}")
             if lease.pump_id != node.pump_id or lease.acquired_at >= since:
                 continue
-            spared = max(self._watch.held_until.get(row, -1e9) for row in (lease.id, lease.job_id))
-            if spared >= world.time - 2 * self._long(node):
+            if held_until >= world.time - 2 * self._long(node):
                 continue
             known = lease.id in held
             self._require("orphan-recovered", known, f"{node}: job {lease.job_id.int}")

@@ -11,7 +11,7 @@ from backwave_django.core.bounds import HINT_WINDOW
 from backwave_django.store import default_store
 from backwave_django.store.executors import DjangoExecutor
 from backwave_django.store.hints import CHANNEL, Hint, Hub, decode, encode, hub
-from tests.builders import ACTOR, T0, claim_request, new_job, uid
+from tests.builders import ACTOR, T0, after, claim_request, new_job, succeeded, uid
 from tests.store.conftest import OpenStore
 
 NOW = {"due_at": None}
@@ -81,6 +81,15 @@ def test_asking_a_running_job_to_stop_is_told(open_store: OpenStore, heard: list
     open_store().claim(claim_request(), now=T0)
     default_store().cancel([uid(1)], actor=ACTOR, now=T0)
     assert heard == [Hint(None, cancel=True)]
+
+
+def test_dependent_that_became_due_is_told(open_store: OpenStore, heard: list[Hint]) -> None:
+    waiting = new_job(2, queue="mail", priority=3, parents=after(1))
+    default_store().enqueue([new_job(1), waiting])
+    store = open_store()
+    (job,) = store.claim(claim_request(), now=T0).jobs
+    store.report([succeeded(job)], now=T0)
+    assert heard == [Hint("mail", 3)]
 
 
 def test_listener_hears_nothing_once_it_has_unsubscribed() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,19 +29,25 @@ JOBS = "backwave_job"
 
 
 @pytest.fixture
-def backlog(store: PumpStore) -> PumpStore:
-    """A store over 20,000 due jobs, of which some are leased, with statistics."""
+def fresh_backlog(store: PumpStore) -> PumpStore:
+    """A store over 20,000 due jobs that no statistics know of."""
     template = new_job(1)
     for start in range(0, BACKLOG, 5_000):
         default_store().enqueue(
             [
-                new_job(1, id=new_id(), payload=template.payload, due_at=T0 + n * SECOND / 1000)
-                for n in range(start, start + 5_000)
+                replace(template, id=new_id(), due_at=T0 + number * SECOND / 1000)
+                for number in range(start, start + 5_000)
             ]
         )
+    return store
+
+
+@pytest.fixture
+def backlog(fresh_backlog: PumpStore) -> PumpStore:
+    """The same, with statistics."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return store
+    return fresh_backlog
 
 
 def plan(
@@ -101,17 +108,28 @@ def test_report_touches_its_rows_alone(backlog: PumpStore) -> None:
     assert indexes(found) == {"backwave_job_pkey"}
 
 
-@postgres
-def test_turn_does_neither(backlog: PumpStore) -> None:
+def turn_plan(store: PumpStore) -> list[dict[str, Any]]:
     request = claim_request(limit=32)
     now = T0 + 60 * SECOND
-    jobs = backlog.claim(request, now=now).jobs
-    room = backlog._room
+    jobs = store.claim(request, now=now).jobs
+    room = store._room
+    assert room.settings.history is not History.OFF
     parameters = report_parameters(room, list(map(succeeded, jobs)), fence=ANY_LEASE, now=now)
     lanes = room.lanes.known(request.queues, now=now)
     parameters |= plain_parameters(room, request, lanes, now=now)
-    assert backlog._room.settings.history is not History.OFF
-    found = plan(backlog, _statement(kept=True, limit=32), parameters)
+    return plan(store, _statement(kept=True, limit=32), parameters)
+
+
+@postgres
+def test_turn_does_neither(backlog: PumpStore) -> None:
+    found = turn_plan(backlog)
+    assert walks(found) == []
+    assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
+
+
+@postgres
+def test_turn_needs_no_statistics(fresh_backlog: PumpStore) -> None:
+    found = turn_plan(fresh_backlog)
     assert walks(found) == []
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
 

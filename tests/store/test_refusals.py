@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from django.db import transaction
 
 from backwave_django.core.outcomes import Failure, Verdict
 from backwave_django.core.states import JobState
 from backwave_django.models import Job, Lease, Outcome
-from backwave_django.store import PumpStore
+from backwave_django.store import PumpStore, default_store
 from tests.builders import MINUTE, T0, claim_request, failed, new_job, succeeded
 
 HALF = "\ud800"
@@ -67,10 +68,6 @@ def test_tags_with_an_escaped_nul_are_refused_alone(store: PumpStore) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_isolation_works_inside_a_transaction_of_the_caller() -> None:
-    from django.db import transaction  # noqa: PLC0415 - only this test
-
-    from backwave_django.store import default_store  # noqa: PLC0415 - only this test
-
     store = default_store()
     store.enqueue([new_job(1), new_job(2)])
     one, two = store.claim(claim_request(), now=T0).jobs
@@ -78,3 +75,16 @@ def test_isolation_works_inside_a_transaction_of_the_caller() -> None:
         rows = store.report([succeeded(one, output=HALF), succeeded(two)], now=T0).rows
     assert [row.state for row in rows] == [JobState.DEAD_LETTERED, JobState.SUCCEEDED]
     assert Job.objects.filter(state="succeeded").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_turn_inside_a_transaction_of_the_caller_isolates_too() -> None:
+    store = default_store()
+    store.enqueue([new_job(number) for number in range(1, 7)])
+    jobs = store.claim(claim_request(limit=2), now=T0).jobs
+    outcomes = [succeeded(jobs[0], output=HALF), succeeded(jobs[1])]
+    with transaction.atomic():
+        reported, claimed = store.turn(outcomes, claim_request(limit=2), now=T0)
+    assert [row.state for row in reported.rows] == [JobState.DEAD_LETTERED, JobState.SUCCEEDED]
+    assert len(claimed.jobs) == 2
+    assert Job.objects.filter(state="leased").count() == 2

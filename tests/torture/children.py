@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -51,9 +51,7 @@ class Child:
         """Send a signal, if there is somebody to take it."""
         if self.poll() is None:
             os.kill(self.pid, number)
-            self.stopped = number == signal.SIGSTOP or (
-                self.stopped and number != signal.SIGCONT
-            )
+            self.stopped = number == signal.SIGSTOP or (self.stopped and number != signal.SIGCONT)
 
     def kill(self) -> None:
         """End it at once, and reap it."""
@@ -84,7 +82,11 @@ def _be_child(act: Callable[[], int | None], *, log: Path, parent: int) -> None:
 
 def runpumps(group: str) -> int:
     """Be a process that runs pumps of this tree."""
-    call_command("runpumps", "--group", group)
+    try:
+        call_command("runpumps", "--group", group)
+    except CommandError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.returncode
     return 0
 
 

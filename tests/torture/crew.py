@@ -1,6 +1,5 @@
 """The processes of a run: who they are, who dies next, and who takes the place of the dead."""
 
-import random
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 from tests.torture.children import Child, runpumps
 from tests.torture.enqueuers import Enqueuer
 from tests.torture.journal import Journal
-from tests.torture.loops import Stop
+from tests.torture.loops import Random, Stop, stream
 from tests.torture.operators import Operator
 from tests.torture.watching import Watcher
 
@@ -42,10 +41,11 @@ class Crew:
         self._backlog = backlog
         self._journal = Journal.current()
         self.places: list[Place] = []
+        self._gone: list[Place] = []
 
-    def _rng(self, name: str, life: int) -> random.Random:
+    def _rng(self, name: str, life: int) -> Random:
         """Each life has its own stream: that of another does not change when one dies earlier."""
-        return random.Random(f"{self._seed}/{name}/{life}")  # noqa: S311 - for repetition
+        return stream(self._seed, f"{name}/{life}")
 
     def add_pumps(self, count: int, run: Callable[[str], int] = runpumps) -> None:
         """Add processes that run pumps; ``run`` begins one for a group."""
@@ -85,21 +85,21 @@ class Crew:
         """Those that run, and are not stopped."""
         return [place for place in places if place.child and not place.child.stopped]
 
-    def tend(self, *, at: float, replacing: bool = True) -> None:
+    def tend(self, *, at: float) -> None:
         """Start who is missing, and wake who has slept long enough."""
         for place in self.places:
             if place.child is not None and place.child.poll() is not None:
                 self._ended(place)
                 place.due_at = at + 0.2
-            if place.due_at is not None and at < place.due_at:
-                continue
-            if place.child is None and replacing:
-                self._begin(place)
-            elif place.child is not None and place.child.stopped:
-                place.child.signal(signal.SIGCONT)
-            place.due_at = None
+            if place.due_at is None or place.due_at <= at:
+                place.due_at = None
+                self._revive(place)
 
-    def _begin(self, place: Place) -> None:
+    def _revive(self, place: Place) -> None:
+        if place.child is not None:
+            if place.child.stopped:
+                place.child.signal(signal.SIGCONT)
+            return
         life, place.lives = place.lives, place.lives + 1
         begin = partial(place.begin, life)
         place.child = Child(begin, log=self._directory / f"{place.name}.log")
@@ -129,6 +129,17 @@ class Crew:
             if place.child is not None:
                 place.child.wait()
                 self._ended(place)
+
+    def send_home(self, places: list[Place]) -> None:
+        """Ask processes to end for good."""
+        self.stop(places)
+        self._gone += places
+        self.places = [place for place in self.places if place not in places]
+
+    @property
+    def everybody(self) -> list[Place]:
+        """All members, those who went home among them."""
+        return [*self.places, *self._gone]
 
     def close(self) -> None:
         """Leave nobody behind."""

@@ -1,6 +1,5 @@
 """The databases of runs, and what can be done to them."""
 
-import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from testproject.devpostgres import PrivatePostgres
-from tests.torture.loops import Stop
+from tests.torture.loops import Random, Stop
 
 #: Deadlocks are to be found before anybody's patience ends, which would hide them.
 SETTINGS = {"fsync": "off", "deadlock_timeout": "50ms", "max_connections": "100"}
@@ -26,6 +25,9 @@ class Database(Protocol):
     def log(self) -> str:
         """Return what its server has written."""
 
+    def is_stuck(self) -> bool:
+        """Tell whether somebody keeps everybody else from writing."""
+
 
 class SqliteFile:
     """A file. There is no server to do anything to, but others may hold its only lock."""
@@ -42,13 +44,22 @@ class SqliteFile:
     def log(self) -> str:
         return ""
 
-    def hold_locks(self, rng: random.Random) -> None:
-        """Hold the write lock for longer than a pump waits."""
-        with closing(sqlite3.connect(self.path, timeout=5, isolation_level=None)) as session:
-            with suppress(sqlite3.OperationalError):
+    def is_stuck(self) -> bool:
+        with closing(sqlite3.connect(self.path, timeout=0.1, isolation_level=None)) as session:
+            try:
                 session.execute("BEGIN IMMEDIATE")
-                Stop().pause(rng.uniform(0.2, 1.5))
                 session.execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    def hold_locks(self, rng: Random) -> None:
+        """Hold the write lock for longer than a pump waits."""
+        session = sqlite3.connect(self.path, timeout=5, isolation_level=None)
+        with closing(session), suppress(sqlite3.OperationalError):
+            session.execute("BEGIN IMMEDIATE")
+            Stop().pause(rng.uniform(0.2, 1.5))
+            session.execute("ROLLBACK")
 
 
 class PostgresServer:
@@ -66,7 +77,10 @@ class PostgresServer:
     def log(self) -> str:
         return self._server.log_path.read_text(errors="replace")
 
-    def hold_locks(self, rng: random.Random) -> None:
+    def is_stuck(self) -> bool:
+        return False
+
+    def hold_locks(self, rng: Random) -> None:
         """Hold the rows of some jobs and leases, as an open transaction of somebody else's does."""
         table, most = rng.choice(("backwave_job", "backwave_lease")), rng.randrange(1, 60)
         self._run(
@@ -74,25 +88,25 @@ class PostgresServer:
             hold_seconds=rng.uniform(0.2, 1.5),
         )
 
-    def cut_some(self, rng: random.Random) -> None:
+    def cut_some(self, rng: Random) -> None:
         """End some sessions."""
         self._cut(share=rng.uniform(0.05, 0.5))
 
-    def cut_all(self, _rng: random.Random) -> None:
+    def cut_all(self, _rng: Random) -> None:
         """End every session."""
         self._cut(share=1.0)
 
-    def restart(self, _rng: random.Random) -> None:
+    def restart(self, _rng: Random) -> None:
         """Stop the server in good order, and start it."""
         self._server.restart("fast")
 
-    def crash(self, _rng: random.Random) -> None:
+    def crash(self, _rng: Random) -> None:
         """Let it fall over; it recovers from its log."""
         self._server.restart("immediate")
 
     def _cut(self, *, share: float) -> None:
         self._run(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "  # noqa: S608
             f"current_database() AND pid <> pg_backend_pid() AND random() < {share}"
         )
 

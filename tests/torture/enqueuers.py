@@ -1,10 +1,9 @@
 """Clients that enqueue, one process each: single jobs, bulks, graphs, and what is rolled back."""
 
-import random
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db import connection, transaction
 
@@ -17,7 +16,7 @@ from backwave_django.models import Job
 from backwave_django.store import default_store
 from tests.torture import jobs
 from tests.torture.journal import Journal
-from tests.torture.loops import EXPECTED, Stop, choose, rounds, tried
+from tests.torture.loops import EXPECTED, Random, Stop, choose, rounds, tried
 
 #: Under one kind of key one policy is used, so that the audit knows what must hold.
 POLICIES = {
@@ -25,10 +24,10 @@ POLICIES = {
     "reject": IfDuplicate.REJECT,
     "replace": IfDuplicate.REPLACE,
 }
-ACTS = {
-    **{"return": 30, "sleep": 14, "query": 8, "flaky": 8, "heed": 8, "fail": 6},
-    **{"snooze": 4, "cancel": 3, "give_up": 3, "exit": 3, "refuse": 2, "follow": 4},
-}
+ACTS = dict(
+    zip(jobs.ACTS, (30, 14, 8, 6, 8, 3, 3, 4, 3, 8, 4), strict=True),
+    refuse=2,
+)
 QUEUES = ("plain", "plain", "capped", "swing", "lazy")
 #: Rows that no job type can begin: which wire name, and which payload.
 RAW = (
@@ -47,7 +46,7 @@ class RolledBack(Exception):
 class Enqueuer:
     """One client. What it asks for and what it hears goes into the journal."""
 
-    def __init__(self, name: str, rng: random.Random, *, backlog: int) -> None:
+    def __init__(self, name: str, rng: Random, *, backlog: int) -> None:
         self._name = name
         self._rng = rng
         self._backlog = backlog
@@ -89,22 +88,20 @@ class Enqueuer:
         return live is not None and live < self._backlog
 
     def _end(self, how: str, **more: object) -> None:
-        for token in self._asked:
-            self._journal.write(f"enqueue.{how}", token=token, **more)
+        for label in self._asked:
+            self._journal.write(f"enqueue.{how}", label=label, **more)
 
-    def _token(self, **told: object) -> str:
+    def _label(self, **told: object) -> str:
         """Name a job before it is asked for."""
         self._number += 1
-        token = f"{self._name}-{self._number}"
-        self._journal.write("enqueue.asked", token=token, **told)
-        self._asked.append(token)
-        return token
+        label = f"{self._name}-{self._number}"
+        self._journal.write("enqueue.asked", label=label, **told)
+        self._asked.append(label)
+        return label
 
-    def _committed(self, token: str, handle: Handle) -> None:
-        self._asked.remove(token)
-        self._journal.write(
-            "enqueue.committed", token=token, job=handle.id, created=handle.created
-        )
+    def _committed(self, label: str, handle: Handle) -> None:
+        self._asked.remove(label)
+        self._journal.write("enqueue.committed", label=label, job=handle.id, created=handle.created)
         self._known = [*self._known[-50:], handle.id]
 
     def _options(self, *, keyed: bool = True) -> dict[str, Any]:
@@ -122,24 +119,24 @@ class Enqueuer:
         return options
 
     def _draw(self, **more: Any) -> tuple[str, backwave.BoundOptions[..., Any], tuple[Any, ...]]:
-        """Draw a job: its token, what enqueues it, and its arguments."""
+        """Draw a job: its label, what enqueues it, and its arguments."""
         rng = self._rng
         kind = rng.choice(jobs.JOB_TYPES)
         act = choose(rng, ACTS)
         options = self._options() | more
         if kind in {jobs.work, jobs.once}:
             options["queue"] = rng.choice(QUEUES)
-        token = self._token(act=act, unique=options.get("unique"))
+        label = self._label(act=act, unique=options.get("unique"))
         seconds = round(rng.uniform(0.01, 0.25), 3)
-        return token, kind.options(tags={"token": token}, **options), (act, seconds)
+        return label, kind.options(tags={"label": label}, **options), (act, seconds)
 
     def _insert(self, count: int = 1, **more: Any) -> list[tuple[str, Handle]]:
         drawn = [self._draw(**more) for _ in range(count)]
-        return [(token, bound.enqueue(*args)) for token, bound, args in drawn]
+        return [(label, bound.enqueue(*args)) for label, bound, args in drawn]
 
     def _all_committed(self, made: Sequence[tuple[str, Handle]]) -> None:
-        for token, handle in made:
-            self._committed(token, handle)
+        for label, handle in made:
+            self._committed(label, handle)
 
     def single(self) -> None:
         """One job, on its own."""
@@ -149,13 +146,13 @@ class Enqueuer:
         """Many in one statement."""
         act, keys = choose(self._rng, ACTS), self._options(keyed=False)
         count = self._rng.choice((2, 5, 20, 60))
-        # The token is an option, and options are of the whole bulk: each job finds its own in it.
-        token = self._token(act=act, bulk=count)
-        bound = jobs.work.options(tags={"token": token}, queue=self._rng.choice(QUEUES), **keys)
+        # The label is an option, and options are of the whole bulk: each job finds its own in it.
+        label = self._label(act=act, bulk=count)
+        bound = jobs.work.options(tags={"label": label}, queue=self._rng.choice(QUEUES), **keys)
         handles = bound.enqueue_many([(act, 0.02)] * count)
-        self._asked.remove(token)
+        self._asked.remove(label)
         ids = [handle.id for handle in handles]
-        self._journal.write("enqueue.committed", token=token, jobs=ids, created=True)
+        self._journal.write("enqueue.committed", label=label, jobs=ids, created=True)
 
     def together(self) -> None:
         """Some in a transaction that commits."""
@@ -168,7 +165,7 @@ class Enqueuer:
         try:
             with transaction.atomic():
                 self._insert(self._rng.randrange(1, 5))
-                raise RolledBack
+                _roll_back()
         except RolledBack:
             self._end("rolled_back")
 
@@ -180,11 +177,11 @@ class Enqueuer:
             try:
                 with transaction.atomic():
                     self._insert(2)
-                    raise RolledBack
+                    _roll_back()
             except RolledBack:
                 lost, self._asked = self._asked[inside:], self._asked[:inside]
-        for token in lost:
-            self._journal.write("enqueue.rolled_back", token=token)
+        for label in lost:
+            self._journal.write("enqueue.rolled_back", label=label)
         self._all_committed(kept)
 
     def family(self) -> None:
@@ -193,7 +190,7 @@ class Enqueuer:
             made = self._insert(self._rng.randrange(1, 4))
             for _ in range(self._rng.randrange(1, 5)):
                 parents = self._rng.sample(made, min(len(made), self._rng.randrange(1, 3)))
-                made += self._child([handle.id for _token, handle in parents])
+                made += self._child([handle.id for _label, handle in parents])
         self._all_committed(made)
 
     def late_child(self) -> None:
@@ -212,23 +209,27 @@ class Enqueuer:
         with backwave.workflow("torture") as flow:
             for _ in range(3):
                 act = choose(self._rng, ACTS)
-                token = self._token(act=act)
-                bound = jobs.work.options(tags={"token": token})
-                made.append((token, flow.add(bound.s(act, 0.02), after=[h for _t, h in made[-1:]])))
-        for token, handle in made:
-            self._asked.remove(token)
-            self._journal.write("enqueue.committed", token=token, job=handle.id, created=True)
+                label = self._label(act=act)
+                bound = jobs.work.options(tags={"label": label})
+                made.append((label, flow.add(bound.s(act, 0.02), after=[h for _t, h in made[-1:]])))
+        for label, handle in made:
+            self._asked.remove(label)
+            self._journal.write("enqueue.committed", label=label, job=handle.id, created=True)
 
     def raw(self) -> None:
         """A row that no code of ours would write."""
         wire_name, payload = self._rng.choice(RAW)
-        token = self._token(act="raw")
+        label = self._label(act="raw")
         job = NewJob(
             id=new_id(),
             wire_name=wire_name,
             queue="plain",
             payload=payload,
-            tags=f'{{"token": "{token}"}}',
+            tags=f'{{"label": "{label}"}}',
         )
         (answer,) = default_store().enqueue([job])
-        self._committed(token, backwave.JobHandle(answer.id, created=answer.created))
+        self._committed(label, backwave.JobHandle(answer.id, created=answer.created))
+
+
+def _roll_back() -> NoReturn:
+    raise RolledBack

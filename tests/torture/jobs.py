@@ -70,13 +70,13 @@ def _query(_seconds: float, _ctx: backwave.JobContext) -> None:
 
 def _follow(seconds: float, ctx: backwave.JobContext) -> None:
     """Enqueue one more job in a transaction of the body's own."""
-    token = f"{ctx.tags['token']}>{ctx.lease_token}"
+    label = f"{ctx.job_id}>{ctx.lease_token}"
     journal = Journal.current()
-    journal.write("enqueue.asked", token=token, act="return")
+    journal.write("enqueue.asked", label=label, act="return")
     with transaction.atomic():
         Group.objects.count()
-        handle = work.options(tags={"token": token}).enqueue("return", seconds)
-    journal.write("enqueue.committed", token=token, job=handle.id, created=handle.created)
+        handle = work.options(tags={"label": label}).enqueue("return", seconds)
+    journal.write("enqueue.committed", label=label, job=handle.id, created=handle.created)
 
 
 ACTS: dict[str, Callable[[float, backwave.JobContext], None]] = {

@@ -1,22 +1,27 @@
 """What the processes of a run have in common: a random stream of their own, and pauses."""
 
-import random
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from random import Random  # noqa: TID251 - seeded in ``stream``, and nowhere else
 from typing import TypeVar
 
-from django.core.exceptions import ImproperlyConfigured
 from django.db import InterfaceError, OperationalError, connection
 
 from backwave_django.core.errors import StoreUnavailable
 from backwave_django.pumps.clock import SystemClock
 
+__all__ = ["EXPECTED", "Random", "Stop", "choose", "rounds", "stream", "tried"]
+
 T = TypeVar("T")
 
 #: What a client has to reckon with while a database restarts, is busy, or cuts its sessions.
 EXPECTED = (StoreUnavailable, OperationalError, InterfaceError)
-assert not issubclass(ImproperlyConfigured, EXPECTED)
+
+
+def stream(seed: int, name: str) -> Random:
+    """Return the random stream of one member of a run: those of others do not move it."""
+    return Random(f"{seed}/{name}")  # noqa: S311 - to be drawn again, not to be secret
 
 
 class Stop:
@@ -34,7 +39,7 @@ class Stop:
         return not self._asked.wait(left) and self._clock.mark() < self._until
 
 
-def rounds(stop: Stop, rng: random.Random, *, longest: float) -> Iterator[int]:
+def rounds(stop: Stop, rng: Random, *, longest: float) -> Iterator[int]:
     """Count rounds with pauses of random length between them, until told to stop."""
     number = 0
     while stop.pause(rng.uniform(0, longest)):
@@ -42,7 +47,7 @@ def rounds(stop: Stop, rng: random.Random, *, longest: float) -> Iterator[int]:
         yield number
 
 
-def choose(rng: random.Random, weights: Mapping[T, float]) -> T:
+def choose(rng: Random, weights: Mapping[T, float]) -> T:
     """Pick one by weight."""
     return rng.choices(list(weights), list(weights.values()))[0]
 

@@ -1,6 +1,5 @@
 """A person at the admin, who never rests."""
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
@@ -14,18 +13,18 @@ from backwave_django.core.states import REQUEUEABLE, TERMINAL
 from backwave_django.models import Job, Pump
 from backwave_django.monitor import database_clock
 from tests.torture.journal import Journal
-from tests.torture.loops import EXPECTED, Stop, choose, rounds
+from tests.torture.loops import EXPECTED, Random, Stop, choose, rounds
 
 PAUSABLE = ("plain", "swing", "lazy")
 TENANTS = ("torture.tenant-0", "torture.tenant-1", "torture.tenant-2")
 #: So that a row of the operator log can be told by it.
-_NAME = "torturer"
+TORTURER = "torturer"
 
 
 class Operator:
     """One person. Each action carries a reason that is used once, and is journalled."""
 
-    def __init__(self, name: str, rng: random.Random) -> None:
+    def __init__(self, name: str, rng: Random) -> None:
         self._name = name
         self._rng = rng
         self._journal = Journal.current()
@@ -45,7 +44,7 @@ class Operator:
         """Act until told to stop."""
         self._stop = stop
         for _ in rounds(stop, self._rng, longest=0.25):
-            self._token = ""
+            self._label = ""
             try:
                 choose(self._rng, self._ways)()
             except EXPECTED as error:
@@ -55,22 +54,22 @@ class Operator:
                 self._journal.write("operator.broke", error=repr(error))
 
     def _failed(self, error: Exception) -> None:
-        if self._token:
-            self._journal.write("operator.failed", token=self._token, error=repr(error))
+        if self._label:
+            self._journal.write("operator.failed", label=self._label, error=repr(error))
         connection.close()
 
     def _act(self, action: str, targets: Sequence[object], act: Callable[[Actor, Any], Any]) -> Any:
         """Do one thing, and write down what was asked and what was heard."""
         self._number += 1
-        self._token = f"{self._name}-{self._number}"
-        actor = Actor(name=_NAME, source="code", reason=self._token)
+        self._label = f"{self._name}-{self._number}"
+        actor = Actor(name=TORTURER, source="code", reason=self._label)
         now = database_clock()
         names = [str(target) for target in targets]
-        self._journal.write("operator.asked", token=self._token, action=action, targets=names)
+        self._journal.write("operator.asked", label=self._label, action=action, targets=names)
         answer = act(actor, now)
         results = [each.result.value for each in answer] if isinstance(answer, tuple) else []
         self._journal.write(
-            "operator.answered", token=self._token, action=action, targets=names, results=results
+            "operator.answered", label=self._label, action=action, targets=names, results=results
         )
         return answer
 

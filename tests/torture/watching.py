@@ -1,6 +1,5 @@
 """Looks at the leases over and over, each look one statement, which sees one moment."""
 
-import random
 from typing import Any
 
 from django.db import connection
@@ -8,7 +7,7 @@ from django.db import connection
 from backwave_django.models import Job, Lease
 from tests.torture import jobs
 from tests.torture.journal import Journal
-from tests.torture.loops import Stop, rounds, tried
+from tests.torture.loops import Random, Stop, rounds, tried
 
 _LOOK = """
 SELECT l.id, l.job_id, l.run, l.queue, l.limit_key, {instant}, j.id, j.run, j.queue
@@ -24,7 +23,7 @@ _INSTANT = {
 class Watcher:
     """Writes down what must never be seen, and each lease once."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: Random) -> None:
         self._rng = rng
         self._journal = Journal.current()
         self._seen: set[object] = set()
@@ -45,7 +44,7 @@ def _leases() -> list[tuple[Any, ...]]:
     tables = {"lease": Lease._meta.db_table, "job": Job._meta.db_table}
     with connection.cursor() as cursor:
         cursor.execute(_LOOK.format(instant=_INSTANT[connection.vendor], **tables))
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def problems(rows: list[tuple[Any, ...]]) -> list[tuple[str, str]]:

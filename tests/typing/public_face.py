@@ -38,8 +38,8 @@ def charge(
     order_id: int,
     *,
     currency: str = "CHF",
-    ctx: backwave.JobContext = backwave.context(),  # noqa: B008 - a mark for the scope
-    gateway: Gateway = backwave.service(),  # noqa: B008 - as above
+    ctx: backwave.JobContext = backwave.context(),
+    gateway: Gateway = backwave.service(),
 ) -> dict[str, str]:
     """One with every option."""
     assert_type(ctx, backwave.JobContext)
@@ -140,6 +140,28 @@ def steps_are_typed_as_the_body_is() -> None:
     backwave.parallel(send_receipt.s(number) for number in range(3))
 
     backwave.chain(send_receipt)  # type: ignore[arg-type]  # refused: not a call
+
+
+@backwave.on_outcome("dead_lettered", jobs=["orders.*", charge])
+def alert(event: backwave.OutcomeEvent, ctx: backwave.JobContext = backwave.context()) -> None:
+    """An observer."""
+    assert_type(event.state, backwave.JobState)
+
+
+@backwave.on_outcome("succeeded", "expired", jobs=charge)
+@backwave.job("typing.observer", queue="alerts")
+async def observer(event: backwave.OutcomeEvent) -> str:
+    """One with options."""
+    return event.wire_name
+
+
+def observers_are_job_types(event: backwave.OutcomeEvent) -> None:
+    """What observes can be called and enqueued as any job type."""
+    assert_type(alert(event), None)
+    assert_type(observer.enqueue(event).output, str | None)
+
+    alert("event")  # type: ignore[arg-type]  # refused: not an event
+    backwave.on_outcome(3)  # type: ignore[arg-type]  # refused: a state is a word
 
 
 def options_are_typed() -> None:

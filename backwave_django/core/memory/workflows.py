@@ -20,6 +20,7 @@ from backwave_django.core.workflows import (
     Standing,
     key_is_held,
     partly_purged,
+    shared_key,
     tally,
     to_retry,
 )
@@ -108,14 +109,21 @@ class WorkflowDesk:
         )
         if not chosen:
             return self._answer(ActionResult.REFUSED, NOTHING_TO_RETRY)
-        for job_id in chosen:
-            key = tables.jobs[job_id].new.unique_key
-            holder = None if key is None else tables.live_keys.get(key)
-            if holder is not None:
-                return self._answer(ActionResult.CONFLICT, key_is_held(job_id, holder))
-        for job_id in chosen:
-            self._bring_back(tables.jobs[job_id])
+        back = [tables.jobs[job_id] for job_id in chosen]
+        in_the_way = self._holder_in_the_way(back)
+        if in_the_way is not None:
+            return self._answer(ActionResult.CONFLICT, key_is_held(*in_the_way))
+        for job in back:
+            self._bring_back(job)
         return self._answer(ActionResult.DONE, jobs=sorted(chosen))
+
+    def _holder_in_the_way(self, jobs: Sequence[JobRow]) -> tuple[UUID, UUID] | None:
+        """Return a job that cannot have its unique key, and who has it: one of them, or another."""
+        shared = shared_key((job.id, job.new.unique_key) for job in jobs)
+        if shared is not None:
+            return shared
+        held = ((job.id, self._tables.live_keys.get(job.new.unique_key or "")) for job in jobs)
+        return next(((job_id, holder) for job_id, holder in held if holder is not None), None)
 
     def _bring_back(self, job: JobRow) -> None:
         edges = list(self._tables.parents.get(job.id, {}).values())
@@ -138,10 +146,9 @@ class WorkflowDesk:
             return self._answer(ActionResult.REFUSED, detail)
         # Another step took the place of a superseded one.
         again = [job for job in self._members if job.cause is not Cause.SUPERSEDED]
-        for job in again:
-            holder = tables.live_keys.get(job.new.unique_key or "")
-            if holder is not None:
-                return self._answer(ActionResult.CONFLICT, key_is_held(job.id, holder))
+        in_the_way = self._holder_in_the_way(again)
+        if in_the_way is not None:
+            return self._answer(ActionResult.CONFLICT, key_is_held(*in_the_way))
         new = new_id()
         ids = {job.id: new_id() for job in again}
         enqueue(tables, [self._anew(job, ids, new) for job in again])

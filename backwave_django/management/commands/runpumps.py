@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,8 @@ from backwave_django.pumps.shutdown import ABANDONED, DRAINED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
     from backwave_django.conf import Config
 
@@ -113,6 +116,12 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="check everything, say what would run, and end"
         )
         parser.add_argument(CHILD_OPTION, type=int, dest="child_of", help=argparse.SUPPRESS)
+
+    def check(self, *args: Any, **kwargs: Any) -> None:
+        """Look for the database before the checks: some ask it, and would end in a traceback."""
+        with suppress(ConfigurationError):  # a check says so, by its id
+            _connect(get_config())
+        super().check(*args, **kwargs)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run; end with one of the exit codes above."""
@@ -201,19 +210,11 @@ def _default_group(config: Config) -> Sequence[str]:
 
 
 def _check_database(config: Config) -> None:
-    """Refuse to start without a database that has our tables. Leaves no connection open."""
-    connection = connections[config.database]
+    """Refuse to start without a database that has our tables."""
+    connection = _connect(config)
     if connection.in_atomic_block:
         raise CommandError(IN_A_TEST)
-    try:
-        loader = MigrationLoader(connection)
-    except DatabaseError as error:
-        reason = " ".join(str(error).split())
-        raise CommandError(
-            f"The database {config.database!r} ({connection.vendor}) cannot be used: {reason}"
-        ) from error
-    finally:
-        connection.close()  # a parent would keep it open for as long as it lives
+    loader = MigrationLoader(connection)
     missing = [
         name
         for app, name in loader.disk_migrations
@@ -224,6 +225,19 @@ def _check_database(config: Config) -> None:
             f"The database {config.database!r} lacks {', '.join(sorted(missing))} of backwave: "
             "run manage.py migrate"
         )
+
+
+def _connect(config: Config) -> BaseDatabaseWrapper:
+    """Return Django's connection to the jobs' database, or refuse when it is not to be had."""
+    connection = connections[config.database]
+    try:
+        connection.ensure_connection()
+    except DatabaseError as error:
+        reason = " ".join(str(error).split())
+        raise CommandError(
+            f"The database {config.database!r} ({connection.vendor}) cannot be used: {reason}"
+        ) from error
+    return connection
 
 
 def _left_behind() -> bool:

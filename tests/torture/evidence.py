@@ -1,0 +1,134 @@
+"""What is left after a run: the tables, and what clients, bodies and the watcher wrote down."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from backwave_django import models
+from backwave_django.core.states import TERMINAL
+from tests.torture.journal import Entry
+from tests.torture.operators import TORTURER
+
+Row = Mapping[str, Any]
+_NOT_NEEDED = {"payload", "traceback", "log", "message"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Rows by their columns. ``outcomes`` are those of each job in the order of their writing.
+
+    Ids are texts here, as the journal has them.
+    """
+
+    jobs: Mapping[str, Row]
+    outcomes: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    leases: Sequence[Row] = ()
+    edges: Sequence[Row] = ()
+    settle_queue: Sequence[str] = ()
+    actions: Sequence[Row] = ()
+    pumps: Mapping[str, Row] = field(default_factory=dict)
+    entries: Sequence[Entry] = ()
+    server_log: str = ""
+
+    def history(self, job_id: str) -> Sequence[Row]:
+        """The outcomes of one job."""
+        return self.outcomes.get(job_id, ())
+
+    def told(self, what: str) -> Iterator[Row]:
+        """The details of all entries of one kind."""
+        return (entry.data for entry in self.by_kind.get(what, ()))
+
+    @cached_property
+    def by_kind(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            found[entry.what].append(entry)
+        return found
+
+    @cached_property
+    def comebacks(self) -> dict[str, int]:
+        """How often each job was brought back."""
+        found: dict[str, int] = defaultdict(int)
+        for action in self.actions:
+            if action["action"] == "requeue" and action["result"] == "done":
+                found[action["target"]] += 1
+        return found
+
+    @cached_property
+    def actions_by_label(self) -> dict[str, list[Row]]:
+        """What the operators of the run did; its own preparations are not among that."""
+        found: dict[str, list[Row]] = defaultdict(list)
+        for action in self.actions:
+            if action["actor_name"] == TORTURER:
+                found[action["reason"]].append(action)
+        return found
+
+    @cached_property
+    def bodies(self) -> dict[str, dict[int, int]]:
+        """Per job and run, how often a body began."""
+        found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for told in self.told("body.started"):
+            found[told["job"]][told["run"]] += 1
+        return found
+
+    @cached_property
+    def parents(self) -> dict[str, list[Row]]:
+        """The incoming edges of each job."""
+        found: dict[str, list[Row]] = defaultdict(list)
+        for edge in self.edges:
+            found[edge["child_id"]].append(edge)
+        return found
+
+    @cached_property
+    def by_label(self) -> dict[str, list[str]]:
+        """The jobs of each label."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for job_id in self.jobs:
+            found[self.label(job_id)].append(job_id)
+        return found
+
+    def label(self, job_id: str) -> str:
+        """The name that its client gave a job."""
+        return str(self.jobs[job_id]["tags"].get("label"))
+
+
+def is_over(row: Row) -> bool:
+    """Whether a job, or what an outcome made of it, is terminal."""
+    return row["state"] in TERMINAL
+
+
+def gather(entries: list[Entry], *, server_log: str) -> Evidence:
+    """Read the tables on Django's connection."""
+    outcomes: dict[str, list[Row]] = defaultdict(list)
+    for row in _rows(models.Outcome, "id"):
+        outcomes[row["job_id"]].append(row)
+    return Evidence(
+        jobs={row["id"]: row for row in _rows(models.Job, "id")},
+        outcomes=outcomes,
+        leases=_rows(models.Lease, "id"),
+        edges=_rows(models.Dependency, "id"),
+        settle_queue=[row["parent_id"] for row in _rows(models.SettleQueue, "id")],
+        actions=_rows(models.OperatorAction, "id"),
+        pumps={row["id"]: row for row in _rows(models.Pump, "id")},
+        entries=entries,
+        server_log=server_log,
+    )
+
+
+def _rows(model: Any, order: str) -> list[Row]:
+    names = [f.attname for f in model._meta.concrete_fields if f.attname not in _NOT_NEEDED]
+    uuids = {
+        f.attname
+        for f in model._meta.concrete_fields
+        if f.get_internal_type() == "UUIDField"
+        or (f.is_relation and f.target_field.get_internal_type() == "UUIDField")
+    }
+    return [
+        {name: str(value) if name in uuids and value is not None else value for name, value in row}
+        for row in (
+            zip(names, values, strict=True)
+            for values in model._default_manager.order_by(order).values_list(*names).iterator()
+        )
+    ]
