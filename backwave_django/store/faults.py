@@ -66,6 +66,13 @@ _SQLITE_TRANSIENT: Final = frozenset(
 
 DATABASE_ERRORS: Final = (DjangoError, _PsycopgError, sqlite3.Error)
 
+#: States that have one cause in all likelihood, and what to do about it.
+_PREPARED: Final = (
+    "; a pooler of transactions sits in between: write "
+    'BACKWAVE["POOLER"] = "transaction" and BACKWAVE["DIRECT_URL"]'
+)
+_ADVICE: Final = {"26000": _PREPARED, "42P05": _PREPARED}
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -114,7 +121,7 @@ def translated(error: Exception) -> StoreError:
     kind = StoreUnavailable if is_transient(error) else StoreBroken
     state = sqlstate(error)
     words = " ".join(str(error).split()) or type(_origin(error)).__name__
-    return kind(f"{words} [{state}]" if state else words)
+    return kind(f"{words} [{state}]{_ADVICE.get(state, '')}" if state else words)
 
 
 def guarded(method: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -89,7 +89,7 @@ def admin(url: str) -> Iterator[psycopg.Connection[Any]]:
 def fetch(text: str, *values: object) -> list[tuple[Any, ...]]:
     """Ask the database on the test's own connection."""
     with connection.cursor() as cursor:
-        cursor.execute(text, values)
+        cursor.execute(text, values or None)
         return list(cursor.fetchall())
 
 

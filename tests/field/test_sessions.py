@@ -64,10 +64,10 @@ def test_f031_sessions_stay_within_the_documented_number(field, closed, way):
 
 def test_a_parent_holds_no_session_and_its_children_what_one_process_holds(field, ledger):
     process = field.ready("--processes", "2", pumps=4, PUMPS=2, environ=NAMED)
-    until(
-        lambda: kinds_of_sessions() == {"backwave:field": 4, "backwave:hints": 2},
-        what="one for each pump, one for each child's hints",
-    )
+    expected = {"backwave:field": 4, "backwave:hints": 2}
+    with contextlib.suppress(AssertionError):
+        until(lambda: kinds_of_sessions() == expected)
+    assert kinds_of_sessions() == expected
     assert field.stop(process) == [0]
     until(lambda: not sessions())
 

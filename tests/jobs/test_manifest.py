@@ -72,7 +72,9 @@ def test_a_name_that_is_gone_breaks_unless_it_is_an_alias():
 def test_an_alias_that_is_gone_breaks_and_a_new_one_does_not():
     without, with_one = of(send), of(send, aliases=("shop.old",))
     assert manifest.changes(with_one, without) == (
-        Change("shop.send", "its alias shop.old is gone: jobs that wait under it need it", breaks=True),
+        Change(
+            "shop.send", "its alias shop.old is gone: jobs that wait under it need it", breaks=True
+        ),
     )
     assert manifest.changes(without, with_one) == (
         Change("shop.send", "it has the alias shop.old", breaks=False),

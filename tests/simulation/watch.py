@@ -43,6 +43,8 @@ def _tells(kind: str, answer: Any) -> bool:
     return kind != "Heartbeat" and not (isinstance(answer, SweepAnswer) and answer.count == 0)
 
 
+#: Steps that may end leases.
+LEASE_ENDERS = {"Report", "Release", "Recover", "ExpireLeases", "Dispose", "cancel"}
 #: Importing them registers their invariants.
 JUDGES = (oracles, fences, ticks)
 
@@ -85,7 +87,8 @@ class Watch:
     ) -> Any:
         """Make one call to the store and hold every oracle against what it did."""
         tables = self._world.store.tables
-        leases = {} if kind == "Heartbeat" else {x.id: copy(x) for x in tables.leases.values()}
+        ends = kind in LEASE_ENDERS
+        leases = {lease.id: copy(lease) for lease in tables.leases.values()} if ends else {}
         answer = call()
         if not _tells(kind, answer):
             return answer

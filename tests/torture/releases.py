@@ -14,19 +14,19 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = "backwave_django"
 
 
-def last_tag() -> str | None:
+def last_tag(root: Path = ROOT) -> str | None:
     """The newest tag that this tree descends from; none in a tree without tags, or without git."""
     try:
-        found = _git("describe", "--tags", "--abbrev=0")
+        found = _git(root, "describe", "--tags", "--abbrev=0")
     except (OSError, subprocess.CalledProcessError):
         return None
     return found.decode().strip()
 
 
-def unpacked(revision: str, *, directory: Path) -> Path:
+def unpacked(revision: str, *, directory: Path, root: Path = ROOT) -> Path:
     """Put the package as it was at ``revision`` into a directory; return the path to import it."""
     target = directory / "release"
-    with tarfile.open(fileobj=BytesIO(_git("archive", revision, PACKAGE))) as archive:
+    with tarfile.open(fileobj=BytesIO(_git(root, "archive", revision, PACKAGE))) as archive:
         archive.extractall(target, filter="data")
     return target
 
@@ -36,6 +36,6 @@ def pumps_of(release: Path) -> Callable[[str], int]:
     return partial(exec_runpumps, path=(release, ROOT), environ=dict(os.environ))
 
 
-def _git(*arguments: str) -> bytes:
-    command = ["git", "-C", str(ROOT), *arguments]
+def _git(root: Path, *arguments: str) -> bytes:
+    command = ["git", "-C", str(root), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout

@@ -1,15 +1,11 @@
 """The shop's settings with worker groups that differ in how they serve the same queues."""
 
-import logging
 from typing import Any
 
 from testproject.settings import *  # noqa: F403 - the shop's settings, but for what follows
 from testproject.settings import INSTALLED_APPS as SHOP_APPS
 
 INSTALLED_APPS = [*SHOP_APPS, "tests.torture"]
-
-#: Bodies fail by the hundred, as they are told to; what pumps say is worth reading.
-logging.getLogger("backwave.job").setLevel(logging.CRITICAL)
 
 _SHORT: dict[str, Any] = {
     "LEASE_DURATION": 2,

@@ -1,8 +1,11 @@
 """Single moments that a storm hit by chance, made to order."""
 
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
 
 from backwave_django.core.contract import StoreSettings
 from backwave_django.core.jobs import IfDuplicate
@@ -56,3 +59,21 @@ def test_a_child_of_a_success_that_is_purged_meanwhile_may_run(interposed):
     store.enqueue([new_job(3, parents=after(1))])
     assert interposed.happened
     assert Job.objects.get().state == JobState.SCHEDULED
+
+
+def test_pumps_that_lose_the_database_while_they_start_refuse_in_one_line():
+    def cut(execute, *statement):
+        """End the session under the statement that reads the migrations."""
+        if "django_migrations" in statement[0]:
+            with closing(connection.copy("default")) as other, other.cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_terminate_backend(%s, 10000)",
+                    [connection.connection.info.backend_pid],
+                )
+        return execute(*statement)
+
+    try:
+        with connection.execute_wrapper(cut), pytest.raises(CommandError, match="cannot be used"):
+            call_command("runpumps", "--once")
+    finally:
+        connection.close()

@@ -6,12 +6,14 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.db import connection
 
 from backwave_django.pumps.clock import SystemClock
-from tests.torture.releases import ROOT, last_tag, unpacked
+from tests.torture.releases import PACKAGE, ROOT, last_tag, unpacked
 
 SECONDS = os.environ.get("TORTURE_SECONDS", "12")
 #: The command makes a database of its own, and is told about it by nobody.
@@ -45,19 +47,41 @@ def test_no_invariant_breaks_under_torture():
     assert (f"half of the pumps are of {tag}" if tag else "one release only") in done.stdout
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository's history")
-def test_another_release_is_unpacked_beside_this_one(tmp_path):
-    release = unpacked("HEAD", directory=tmp_path)
-    code = "import backwave_django, tests.torture.jobs as j; print(backwave_django.__file__)"
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join((str(release), str(ROOT)))}
-    environ |= {"DJANGO_SETTINGS_MODULE": "tests.torture.settings"}
-    environ |= {"SHOP_VAR_DIR": str(tmp_path)}
-    said = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=release,
-        env=environ,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert said.stdout.strip() == str(release / "backwave_django" / "__init__.py")
+@pytest.fixture
+def repository(tmp_path: Path, need_program: Callable[[str], str]) -> Path:
+    """A repository whose last tag has other code than its files."""
+    root = tmp_path / "repository"
+    code = root / PACKAGE / "__init__.py"
+    code.parent.mkdir(parents=True)
+    who = ("-c", "user.name=torture", "-c", "user.email=torture@example.com")
+
+    def git(*arguments: str) -> None:
+        command = [need_program("git"), "-C", str(root), *who, *arguments]
+        subprocess.run(command, check=True, capture_output=True)
+
+    git("init")
+    for text in ("released", "developed"):
+        code.write_text(text)
+        git("add", ".")
+        git("commit", "--no-gpg-sign", "-m", text)
+        if text == "released":
+            git("tag", "v1")
+    return root
+
+
+def test_the_last_release_is_unpacked_beside_this_one(repository: Path, tmp_path: Path):
+    tag = last_tag(repository)
+    assert tag == "v1"
+    release = unpacked(tag, directory=tmp_path, root=repository)
+    assert (release / PACKAGE / "__init__.py").read_text() == "released"
+    assert last_tag(tmp_path) is None
+
+
+def test_processes_of_another_release_take_its_package_and_our_jobs(tmp_path: Path):
+    package = tmp_path / PACKAGE
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit(42)")
+    code = "import pathlib, sys; from tests.torture import releases as r; "
+    code += "r.pumps_of(pathlib.Path(sys.argv[1]))('strict')"
+    begun = [sys.executable, "-c", code, str(tmp_path)]
+    assert subprocess.run(begun, cwd=ROOT, check=False).returncode == 42

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,7 +30,7 @@ from backwave_django.pumps.reload import Reloader
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -214,7 +214,8 @@ def _check_database(config: Config) -> None:
     connection = _connect(config)
     if connection.in_atomic_block:
         raise CommandError(IN_A_TEST)
-    loader = MigrationLoader(connection)
+    with _refusing_outages(config):
+        loader = MigrationLoader(connection)
     missing = [
         name
         for app, name in loader.disk_migrations
@@ -230,14 +231,22 @@ def _check_database(config: Config) -> None:
 def _connect(config: Config) -> BaseDatabaseWrapper:
     """Return Django's connection to the jobs' database, or refuse when it is not to be had."""
     connection = connections[config.database]
-    try:
+    with _refusing_outages(config):
         connection.ensure_connection()
+    return connection
+
+
+@contextmanager
+def _refusing_outages(config: Config) -> Iterator[None]:
+    """Refuse to start, in one line, when the database is away, or goes just now."""
+    try:
+        yield
     except DatabaseError as error:
         reason = " ".join(str(error).split())
+        vendor = connections[config.database].vendor
         raise CommandError(
-            f"The database {config.database!r} ({connection.vendor}) cannot be used: {reason}"
+            f"The database {config.database!r} ({vendor}) cannot be used: {reason}"
         ) from error
-    return connection
 
 
 def _left_behind() -> bool:
