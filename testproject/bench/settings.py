@@ -6,7 +6,7 @@ A contestant adds its apps and settings, so that none pays for another.
 import os
 
 from testproject.bench.contestants.catalogue import settings_of
-from testproject.settings import *
+from testproject.settings import *  # noqa: F403 - a settings module
 from testproject.settings import DATABASES, INSTALLED_APPS
 
 DEBUG = False

@@ -16,7 +16,6 @@ from testproject.bench.ledger import END, START, Ledger
 from testproject.bench.machine import cpu_seconds, memory_mib, server_pid
 from testproject.bench.workers import TooSlow, Workers, running, wait_until
 
-
 __all__ = ["Bench", "TooSlow", "drain", "enqueue", "idle", "latency", "recovery"]
 
 
@@ -114,7 +113,7 @@ def latency(bench: Bench) -> dict[str, Any]:
     bench.contestant.clear()
     bench.ledger.clear()
     sent: dict[int, float] = {}
-    spread = random.Random(7)
+    spread = random.Random(7)  # noqa: S311 - not for secrets
     samples = min(bench.jobs, 200)
     with bench.workers(1) as workers:
         _warm(bench, workers)

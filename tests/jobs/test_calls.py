@@ -193,7 +193,7 @@ def test_a_body_called_by_another_stops_with_it():
 def test_a_type_that_only_the_checker_knows_is_explained():
     @backwave.job("tests.calls.unknown")
     def unknown(
-        gateway: "Nowhere" = backwave.service(),  # type: ignore[name-defined]
+        gateway: "Nowhere" = backwave.service(),  # type: ignore[name-defined]  # noqa: F821
     ) -> None:
         """Its annotation cannot be resolved."""
 
@@ -210,7 +210,7 @@ def test_a_type_that_only_the_checker_knows_is_explained():
 def test_another_unresolvable_annotation_does_not_matter():
     @backwave.job("tests.calls.half_known")
     def half_known(
-        order: "Nowhere" = None,  # type: ignore[name-defined]
+        order: "Nowhere" = None,  # type: ignore[name-defined]  # noqa: F821
         gateway: "Gateway" = backwave.service(),
     ) -> bool:
         return gateway.is_open
@@ -222,7 +222,7 @@ def test_a_call_before_django_is_ready_needs_no_name():
     def body() -> str:
         return "ran"
 
-    from backwave_django.jobs.job_type import Declaration, JobType
+    from backwave_django.jobs.job_type import Declaration, JobType  # noqa: PLC0415
 
     assert JobType(body, Declaration())() == "ran"
 

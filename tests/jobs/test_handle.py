@@ -67,7 +67,7 @@ def test_a_job_that_is_not_there_is_gone():
 
 @pytest.mark.django_db
 def test_f157_nothing_about_it_shows_the_payload():
-    handle = send.enqueue(1, password="hunter2")
+    handle = send.enqueue(1, password="hunter2")  # noqa: S106 - what must not be seen
     handle.refresh()
     assert "hunter2" not in f"{handle!r} {handle} {handle.record!r} {send!r}"
     assert repr(handle) == f"<JobHandle {handle.id}>"

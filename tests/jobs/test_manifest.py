@@ -19,7 +19,7 @@ def of(code, wire_name="shop.send", **declared):
 def taking(*names, **declared):
     """The manifest of a function with these parameters, as they are written in a signature."""
     scope: dict[str, object] = {}
-    exec(f"def body({', '.join(names)}): return None", {"__name__": __name__}, scope)
+    exec(f"def body({', '.join(names)}): return None", {"__name__": __name__}, scope)  # noqa: S102
     return of(scope["body"], **declared)
 
 
@@ -63,7 +63,7 @@ def test_nothing_changed():
 
 
 def test_a_name_that_is_gone_breaks_unless_it_is_an_alias():
-    gone = Change("shop.send", "it is gone: jobs that wait under it need it as an alias", True)
+    gone = Change("shop.send", "it is gone: jobs that wait under it need it as an alias", True)  # noqa: FBT003
     assert manifest.changes(of(send), {}) == (gone,)
     renamed = of(send, "shop.mail", aliases=("shop.send",))
     assert manifest.changes(of(send), renamed) == (Change("shop.mail", "it is new", breaks=False),)

@@ -59,7 +59,7 @@ def test_f068_due_times_become_instants_in_utc(given, expected):
 
 
 def test_f068_a_naive_due_time_is_refused_by_name_with_what_to_write():
-    message = refusal(due_at=datetime(2040, 1, 1))
+    message = refusal(due_at=datetime(2040, 1, 1))  # noqa: DTZ001 - what is refused
     assert message.startswith("due_at=")
     assert "timezone.now()" in message
     assert "timezone.make_aware(value)" in message

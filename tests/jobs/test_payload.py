@@ -127,8 +127,8 @@ def test_every_call_comes_back(args, kwargs):
         date.min,
         datetime(2026, 2, 28, 12, 30, 1, 123456, tzinfo=KATHMANDU),
         datetime(2026, 2, 28, 12, 30, 1, 1, tzinfo=ODD_OFFSET),
-        datetime(2026, 2, 28, 12, 30),
-        datetime.max,
+        datetime(2026, 2, 28, 12, 30),  # noqa: DTZ001 - a naive one must stay naive
+        datetime.max,  # noqa: DTZ901 - as far as it goes
         timedelta(0.1),
         timedelta(microseconds=-1),
         timedelta.min,

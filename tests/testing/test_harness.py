@@ -149,7 +149,7 @@ def test_time_does_not_go_back(harness):
 
 def test_a_naive_start_is_refused():
     with pytest.raises(ValueError, match="aware"):
-        Harness(now=datetime(2026, 1, 1))
+        Harness(now=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
 
 
 class InTestCase(TestCase):

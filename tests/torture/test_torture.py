@@ -69,7 +69,7 @@ def repository(tmp_path: Path, need_program: Callable[[str], str]) -> Path:
     return root
 
 
-def test_the_last_release_is_unpacked_beside_this_one(repository: Path, tmp_path: Path):
+def test_the_last_release_is_unpacked_beside_this_one(repository: Path, tmp_path: Path) -> None:
     tag = last_tag(repository)
     assert tag == "v1"
     release = unpacked(tag, directory=tmp_path, root=repository)
@@ -77,7 +77,7 @@ def test_the_last_release_is_unpacked_beside_this_one(repository: Path, tmp_path
     assert last_tag(tmp_path) is None
 
 
-def test_processes_of_another_release_take_its_package_and_our_jobs(tmp_path: Path):
+def test_processes_of_another_release_take_its_package_and_our_jobs(tmp_path: Path) -> None:
     package = tmp_path / PACKAGE
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit(42)")

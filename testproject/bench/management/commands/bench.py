@@ -102,7 +102,7 @@ class Command(BaseCommand):
         command = [sys.executable, "-m", "testproject.bench.one", workload]
         for option in ("jobs", "slots", "processes"):
             command += [f"--{option}", str(options[option])]
-        done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)  # noqa: PLW1510 - the code is looked at
         if done.returncode:
             raise CommandError(f"{name}, {workload}: {done.stderr.strip() or done.stdout.strip()}")
         found = json.loads(done.stdout.splitlines()[-1])
@@ -120,7 +120,7 @@ def _environments(
     server = None
     if options["postgres"]:
         server = stack.enter_context(PrivatePostgres(settings=SERVER_SETTINGS))
-    ledgers = Path("/dev/shm") if Path("/dev/shm").is_dir() else directory
+    ledgers = Path("/dev/shm") if Path("/dev/shm").is_dir() else directory  # noqa: S108
     found: dict[str, dict[str, str]] = {}
     for name in contestants:
         slug = name.replace("-", "_")

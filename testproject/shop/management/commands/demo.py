@@ -120,7 +120,7 @@ def _environ(url: str, place: Path) -> dict[str, str]:
 
 def _manage(environ: dict[str, str], *arguments: str) -> None:
     """Run one of the shop's commands; ``CommandError`` with its exit code when it fails."""
-    child = subprocess.Popen(
+    child = subprocess.Popen(  # noqa: S603 - this project's own commands
         [sys.executable, str(MANAGE), *arguments], env=environ
     )
     try:

@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Create or update; silent."""
-        users = get_user_model()._default_manager
+        users = get_user_model()._default_manager  # noqa: SLF001 - the name Django documents
         user, _ = users.get_or_create(username=options["username"])
         user.is_staff = user.is_superuser = True
         user.set_password(options["password"])
