@@ -1,7 +1,6 @@
 """What must be true after every case, whatever was done to the system."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -89,14 +88,15 @@ def _one_outcome_per_attempt() -> None:
     assert not doubled.filter(n__gt=1).exists(), "an attempt has two outcomes"
 
 
-def idle_in_transaction(*, longer_than: timedelta = timedelta(seconds=1)) -> list[str]:
+def idle_in_transaction(*, longer_than: float = 1.0) -> list[str]:
     """The sessions that do nothing and hold a transaction open, by name."""
     if connection.vendor != "postgresql":
         return []
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT application_name FROM pg_stat_activity WHERE datname = current_database() "
-            "AND state LIKE 'idle in transaction%%' AND clock_timestamp() - state_change > %s",
+            "AND state LIKE 'idle in transaction%%' "
+            "AND extract(epoch FROM clock_timestamp() - state_change) > %s",
             [longer_than],
         )
         return [name for (name,) in cursor.fetchall()]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # it ships no types
 
 from backwave_django.models import Pump
 from tests.e2e.processes import Field, Process
@@ -72,7 +72,7 @@ class Ground(Field):
     @staticmethod
     def _is_over(process: Process) -> bool:
         try:
-            return psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
+            return bool(psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE)
         except psutil.NoSuchProcess:
             return True
 

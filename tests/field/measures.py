@@ -71,7 +71,7 @@ def _lags() -> list[float]:
 
 def hints() -> int:
     """Enqueue one by one, with hints and without; then many in one transaction."""
-    rates = {}
+    rates: dict[bool, list[float]] = {}
     for on in (True, False, True, False):
         with override_settings(BACKWAVE={"HINTS": on}):
             assert get_config().hints is on

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import median
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # it ships no types
 from django.db import connection
 
 from tests.e2e.processes import Process
@@ -85,7 +85,7 @@ def judge(samples: Sequence[Sample]) -> list[Judgement]:
 
     def part(name: str, span: tuple[float, float]) -> float:
         first, last = (int(len(samples) * share) for share in span)
-        return median(getattr(sample, name) for sample in samples[first:last])
+        return float(median(getattr(sample, name) for sample in samples[first:last]))
 
     judgements = []
     for name in (field.name for field in fields(Sample) if field.name != "at"):

@@ -11,7 +11,6 @@ from django.db import connection
 from psycopg import sql
 
 from testproject.devpostgres import PrivatePostgres
-from tests.pumps.waiting import until
 
 TEMPLATE = "ground_template"
 PUMPS = "backwave:field:%"
@@ -86,7 +85,7 @@ def admin(url: str) -> Iterator[psycopg.Connection[Any]]:
         yield session
 
 
-def fetch(text: str, *values: object) -> list[tuple[Any, ...]]:
+def fetch(text: str, *values: str) -> list[tuple[Any, ...]]:
     """Ask the database on the test's own connection."""
     with connection.cursor() as cursor:
         cursor.execute(text, values or None)
@@ -116,24 +115,6 @@ def cut(name: str) -> int:
         name,
     )
     return int(row[0])
-
-
-def cut_until_new(name: str) -> None:
-    """Cut the sessions of this name and wait until others are there."""
-
-    def backends() -> set[int]:
-        return {
-            pid
-            for (pid,) in fetch(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
-                "AND application_name LIKE %s",
-                name,
-            )
-        }
-
-    before = backends()
-    cut(name)
-    until(lambda: backends() - before, what=f"{name} is back")
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Bodies that misbehave: they cost themselves, and nobody else."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import Group
 from django.db import connection
@@ -24,7 +26,7 @@ def after(handle, *states):
 @pytest.mark.parametrize("way", list(WAYS))
 def test_f029_f130_what_a_body_does_to_its_connection_ends_with_it(field, ledger, closed, way):
     process = field.ready(POOL_SIZE=1, **WAYS[way])
-    spoil = [jobs.swallow, jobs.leave_open, jobs.leave_broken]
+    spoil: list[Any] = [jobs.swallow, jobs.leave_open, jobs.leave_broken]
     if connection.vendor == "postgresql":
         spoil.append(jobs.spoil_session)
     for job in spoil:

@@ -1,6 +1,7 @@
 """Machines whose clocks are wrong, or set while pumps run. The database's clock counts."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -8,7 +9,6 @@ from backwave_django.models import Job, Lease, Outcome, Pump
 from backwave_django.monitor import database_clock
 from tests.field.clocks import WrongClock
 from tests.field.ground import QUICK
-from tests.field.passing import passes
 from tests.field.stranding import every_second, ticks
 from tests.fieldapp import jobs as field_jobs
 from tests.pumps.waiting import until
@@ -26,28 +26,37 @@ DELAYED = (
 )
 
 
+def _ticked(times: int) -> bool:
+    return ticks() > times
+
+
 @pytest.fixture
 def clock(tmp_path):
     return WrongClock(tmp_path)
 
 
-@pytest.mark.parametrize("offset", ["+10m", "-10m"])
 def test_f019_a_delay_counts_from_the_databases_clock_whoever_enqueues(
-    field, ledger, closed, clock, offset
+    field, ledger, closed, clock
 ):
-    clock.set(offset)
-    before = database_clock()
-    shell = field.manage("shell", "-v0", "-c", DELAYED, environ=clock.environ)
-    assert shell.wait() == 0
-    later, after = timedelta(seconds=3), database_clock()
-    for job in Job.objects.filter(deadline=None):
-        assert before + later <= job.due_at <= after + later
-    short_lived = Job.objects.exclude(deadline=None).get()
-    assert before <= short_lived.due_at <= after
-    assert before <= short_lived.deadline - timedelta(seconds=30) <= after
+    for offset in ("+10m", "-10m"):
+        known = set(Job.objects.values_list("id", flat=True))
+        clock.set(offset)
+        before = database_clock()
+        shell = field.manage("shell", "-v0", "-c", DELAYED, environ=clock.environ)
+        assert shell.wait() == 0
+        later, after = timedelta(seconds=3), database_clock()
+        new = Job.objects.exclude(id__in=known)
+        dues = new.filter(deadline=None).values_list("due_at", flat=True)
+        assert len(dues) == 3
+        assert all(before + later <= due_at <= after + later for due_at in dues)
+        ((due_at, deadline),) = new.exclude(deadline=None).values_list("due_at", "deadline")
+        assert deadline is not None
+        assert before <= due_at <= after
+        assert before <= deadline - timedelta(seconds=30) <= after
     process = field.ready(environ=clock.environ)
-    until(lambda: Job.objects.filter(state="succeeded").count() == 4)
+    until(lambda: Job.objects.filter(state="succeeded").count() == 8)
     for outcome in Outcome.objects.select_related("job"):
+        assert outcome.started_at is not None
         assert outcome.started_at >= outcome.job.due_at
         assert abs(outcome.finished_at - database_clock()) < A_WHILE
     closed()
@@ -59,20 +68,20 @@ def test_f088_a_clock_that_is_set_while_pumps_run_changes_nothing(field, ledger,
     wrong, right = field.ready(environ=clock.environ), field.ready()
     handle = field_jobs.until.enqueue_many([(str(field.gate),)] * 4)[0]
     until(lambda: len(ledger.of("start")) == 4)
-    for offset in ("+10m", "-10m", "-1h", "+0"):
+    for offset in ("+10m", "-1h", "+0"):
         clock.set(offset)
-        made = ticks()
-        passes(LEASE / 2)
-        until(lambda made=made: ticks() > made, what="schedules go on")
+        until(partial(_ticked, ticks() + 1), what="schedules go on")
         assert all(
             timedelta(0) < expires_at - database_clock() <= timedelta(seconds=LEASE + 1)
             for (expires_at,) in Lease.objects.values_list("expires_at")
         )
-    nominal = list(
-        Job.objects.filter(schedule="ticking")
+    nominal = [
+        scheduled_for
+        for scheduled_for in Job.objects.filter(schedule="ticking")
         .order_by("scheduled_for")
         .values_list("scheduled_for", flat=True)
-    )
+        if scheduled_for is not None
+    ]
     assert len(set(nominal)) == len(nominal)
     assert nominal[-1] - database_clock() < timedelta(seconds=1)
     assert all(

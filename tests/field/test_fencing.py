@@ -103,15 +103,14 @@ def test_f017_bodies_about_as_long_as_the_lease_have_one_accepted_outcome_each(
 
 
 def test_a_body_that_holds_the_interpreter_past_the_lease_is_fenced(field, ledger, closed):
+    pumps = [field.ready(), field.ready()]
     handle = jobs.seize_interpreter.enqueue(3 * LEASE)
-    first = field.ready()
-    until(lambda: ledger.of("start"))
-    second = field.ready()
     until(lambda: handle.refresh().state == "succeeded")
     until(lambda: len(ledger.of("finish")) == 2)
     closed()
-    assert field.stop(first, second) == [0, 0]
-    assert [entry.pid for entry in ledger.of("start")][:2] == [first.pid, second.pid]
+    assert field.stop(*pumps) == [0, 0]
+    seized, other = ledger.of("start")[:2]
+    assert {seized.pid, other.pid} == {pump.pid for pump in pumps}
     assert list(
         Outcome.objects.filter(job_id=handle.id).order_by("run").values_list("kind", flat=True)
     ) == ["lapsed", "succeeded"]

@@ -1,17 +1,24 @@
 """Wake-up hints that get lost, and large things to hint at."""
 
+from functools import partial
+
 import pytest
 from django.db import transaction
 
 from backwave_django.core.bounds import MAX_QUEUE_CHARS
 from backwave_django.models import Job
 from tests.field import jobs
-from tests.field.servers import LISTENERS, Background, cut, cut_until_new
+from tests.field.servers import LISTENERS, Background, cut
 from tests.fieldapp import jobs as field_jobs
+from tests.fieldapp.ledger import Ledger
 from tests.pumps.waiting import until
 
 #: So that only a hint can be what woke a pump.
 HINTED = {"POLL_INTERVAL": 600, "LEASE_DURATION": 60, "HEARTBEAT_INTERVAL": 19}
+
+
+def _started(ledger: Ledger, count: int) -> bool:
+    return len(ledger.of("start")) == count
 
 
 @pytest.mark.vendor("postgresql")
@@ -24,22 +31,11 @@ def test_f041_jobs_are_hinted_at_again_soon_after_a_cut_and_polled_for_meanwhile
         until(lambda: "connection for hints is lost" in process.log)
         for number in range(1, 4):
             field_jobs.noop.enqueue()
-            until(lambda n=number: len(ledger.of("start")) == n)
+            until(partial(_started, ledger, number))
     until(lambda: "listening for hints again" in process.log, seconds=20)
     closed()
     assert field.stop(process) == [0]
     assert process.log.count("connection for hints is lost") <= 4
-
-
-@pytest.mark.vendor("postgresql")
-def test_f041_each_job_wakes_a_pump_after_its_listener_was_cut(field, ledger):
-    process = field.ready(**HINTED)
-    until(lambda: cut(LISTENERS), what="somebody listens")
-    cut_until_new(LISTENERS)
-    for number in range(1, 6):
-        field_jobs.noop.enqueue()
-        until(lambda n=number: len(ledger.of("start")) == n, what="a hint wakes the pump")
-    assert field.stop(process) == [0]
 
 
 def test_f043_whatever_is_enqueued_wakes_a_pump(field, ledger, closed):

@@ -12,36 +12,39 @@ from tests.fieldapp.ledger import now
 from tests.pumps.waiting import until
 
 LEASE = QUICK["LEASE_DURATION"]
-WHAT = {
-    "job": "SELECT id FROM backwave_job WHERE id = '{parent}' FOR UPDATE",
-    "job by foreign key": "SELECT id FROM backwave_job WHERE id = '{parent}' FOR KEY SHARE",
-    "lease": "SELECT id FROM backwave_lease WHERE job_id = '{parent}' FOR UPDATE",
-    "child": "SELECT id FROM backwave_job WHERE id = '{child}' FOR UPDATE",
-}
+#: What somebody's transaction holds: of the first, second, ... of some pairs of jobs.
+HELD = (
+    "SELECT id FROM backwave_job WHERE id = '{parent}' FOR UPDATE",
+    "SELECT id FROM backwave_job WHERE id = '{parent}' FOR KEY SHARE",
+    "SELECT id FROM backwave_lease WHERE job_id = '{parent}' FOR UPDATE",
+    "SELECT id FROM backwave_job WHERE id = '{child}' FOR UPDATE",
+)
 
 
 @pytest.mark.vendor("postgresql")
-@pytest.mark.parametrize("what", list(WHAT))
-def test_a_transaction_that_holds_a_row_holds_up_that_row_only(
-    field, ledger, closed, database_url, what
+def test_a_transaction_that_holds_rows_holds_up_those_rows_only(
+    field, ledger, closed, database_url
 ):
-    parent = field_jobs.until.enqueue(str(field.gate))
-    child = field_jobs.noop.options(after=parent).enqueue()
-    process = field.ready()
-    until(lambda: ledger.of("start"))
-    statement = WHAT[what].format(parent=parent.id, child=child.id)
-    with held(database_url, statement):
+    parents = field_jobs.until.enqueue_many([(str(field.gate),)] * len(HELD))
+    children = [field_jobs.noop.options(after=parent).enqueue() for parent in parents]
+    process = field.ready(POOL_SIZE=len(HELD))
+    until(lambda: len(ledger.of("start")) == len(HELD))
+    statements = [
+        statement.format(parent=parent.id, child=child.id)
+        for statement, parent, child in zip(HELD, parents, children, strict=True)
+    ]
+    with held(database_url, "; ".join(statements)):
         field.open_gate()
-        until(lambda: ledger.of("finish"))
+        until(lambda: len(ledger.of("finish")) == len(HELD))
         others = field_jobs.noop.enqueue_many([()] * 8)
         until(lambda: all(other.refresh().state == "succeeded" for other in others))
         passes(1.5 * LEASE)
-        waits = parent if what in {"job", "job by foreign key", "lease"} else child
-        assert waits.refresh().state != "succeeded"
         more = field_jobs.noop.enqueue()
         until(lambda: more.refresh().state == "succeeded")
-    until(lambda: child.refresh().state == "succeeded")
-    assert parent.refresh().state == "succeeded"
+        assert [parent.refresh().state for parent in parents] == [*(["leased"] * 3), "succeeded"]
+        assert {child.refresh().state for child in children} == {"awaiting"}
+    until(lambda: all(child.refresh().state == "succeeded" for child in children))
+    assert {parent.refresh().state for parent in parents} == {"succeeded"}
     closed()
     assert field.stop(process) == [0]
     assert not Outcome.objects.exclude(kind="succeeded").exists()

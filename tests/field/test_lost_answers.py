@@ -1,5 +1,7 @@
 """Answers of the database that never arrive, and rows that it will not take."""
 
+from functools import partial
+
 import pytest
 
 from backwave_django.models import Job, Lease, Outcome
@@ -11,6 +13,10 @@ from tests.fieldapp import jobs as field_jobs
 from tests.pumps.waiting import until
 
 pytestmark = pytest.mark.vendor("postgresql")
+
+
+def _succeeded(count: int) -> bool:
+    return Job.objects.filter(state="succeeded").count() == count
 
 
 def kinds(handle):
@@ -78,6 +84,7 @@ def test_a_row_that_is_refused_as_data_ends_alone_and_says_why(field, ledger, cl
     assert field.stop(process) == [0]
     job, outcome = Job.objects.get(pk=handles[5].id), Outcome.objects.get(job_id=handles[5].id)
     assert (job.cause, job.run) == ("output", 1)
+    assert outcome.message is not None
     assert "cannot be had" in outcome.message
     assert "degraded" not in process.log
 
@@ -91,7 +98,7 @@ def test_f010_sessions_that_are_cut_again_and_again_cost_no_outcome(field, ledge
         handles = jobs.work.enqueue_many([(0.05 * n,) for n in range(12)])
         with Background(lambda: cut(PUMPS), every_seconds=0.1):
             passes(1.5)
-        until(lambda n=number: Job.objects.filter(state="succeeded").count() == 12 * n)
+        until(partial(_succeeded, 12 * number))
         assert all(handle.refresh().state == "succeeded" for handle in handles)
     closed()
     assert field.stop(process) == [0]

@@ -1,11 +1,13 @@
 """A PostgreSQL that stops, hangs, or only lets itself be read, under pumps at work."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from backwave_django.models import Job, Outcome, Pump
 from backwave_django.monitor import database_clock
+from tests.e2e.processes import Process
 from tests.field import jobs
 from tests.field.ground import QUICK, cpu_seconds, lines_of
 from tests.field.passing import passes
@@ -16,6 +18,10 @@ from tests.fieldapp.ledger import now
 from tests.pumps.waiting import until
 
 LEASE = QUICK["LEASE_DURATION"]
+
+
+def _degraded(process: Process, times: int) -> bool:
+    return process.log.count("degraded") >= times
 
 
 def test_a_restart_under_a_busy_pump_loses_nothing(field, ledger, closed, own_server):
@@ -115,7 +121,7 @@ def test_f023_every_duty_goes_on_after_the_tables_were_locked(
     process = field.ready()
     for spell in range(1, 4):
         with held(own_server.url, "LOCK TABLE backwave_job IN ACCESS EXCLUSIVE MODE"):
-            until(lambda spell=spell: process.log.count("degraded") >= spell)
+            until(partial(_degraded, process, spell))
         until(lambda: process.log.count("healed") == process.log.count("degraded"))
     made, seen_at = ticks(), Pump.objects.get().seen_at
     until(lambda: ticks() > made, what="schedules go on")

@@ -8,6 +8,7 @@ import pytest
 
 from backwave_django.models import Job, Outcome
 from tests.field import jobs
+from tests.field.closing import Bounds
 from tests.field.poolers import PgBouncer
 from tests.field.servers import sessions
 from tests.field.stranding import every_second, ticks
@@ -41,7 +42,9 @@ def test_f028_all_works_through_a_pooler_with_hints_past_it(
         database=ADVISED,
         environ={"DATABASE_URL": pooler.url},
         POOL_SIZE=8,
+        **HINTED,
     )
+    until(lambda: any(name.startswith("backwave:hints") for name in sessions()))
     parent = field_jobs.until.enqueue(str(field.gate))
     child = field_jobs.noop.options(after=parent).enqueue()
     limited = field_jobs.noop.options(unique="only").enqueue()
@@ -52,24 +55,11 @@ def test_f028_all_works_through_a_pooler_with_hints_past_it(
     until(lambda: Job.objects.filter(state="succeeded", schedule=None).count() == 153)
     made = ticks()
     until(lambda: ticks() > made)
-    closed()
+    closed(Bounds(lease=HINTED["LEASE_DURATION"]))
     assert field.stop(process) == [0]
     assert not Outcome.objects.exclude(kind="succeeded").exists()
     assert "hints do not arrive" not in process.log
     assert "degraded" not in process.log
-
-
-def test_hints_arrive_past_the_pooler(field, ledger, pooler, database_url):
-    process = field.ready(
-        top={"POOLER": "transaction", "DIRECT_URL": database_url},
-        database=ADVISED,
-        environ={"DATABASE_URL": pooler.url},
-        **HINTED,
-    )
-    until(lambda: any(name.startswith("backwave:hints") for name in sessions()))
-    field_jobs.noop.enqueue()
-    until(lambda: ledger.of("start"), what="a hint wakes the pump")
-    assert field.stop(process) == [0]
 
 
 def test_without_a_way_past_the_pooler_a_warning_says_what_is_off(field, ledger, closed, pooler):

@@ -34,8 +34,7 @@ WAYS = {
     "0": ({"CONN_MAX_AGE": 0}, {}, POOL_SIZE, 0),
     "60": ({"CONN_MAX_AGE": 60}, {}, POOL_SIZE, 0),
     "None": ({"CONN_MAX_AGE": None}, {}, POOL_SIZE, 0),
-    "reuse": ({"CONN_MAX_AGE": 0}, {"CONNECTIONS": "reuse"}, POOL_SIZE, 0),
-    "reuse for ever": ({"CONN_MAX_AGE": None}, {"CONNECTIONS": "reuse"}, POOL_SIZE, 0),
+    "reuse": ({"CONN_MAX_AGE": None}, {"CONNECTIONS": "reuse"}, POOL_SIZE, 0),
     "pool": (POOL, {}, 3, 3),
 }
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import django
 
+from tests.torture.children import die_with
+
 LONGEST_RUN_SECONDS = 120.0
 
 
@@ -49,10 +51,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace, *, seed: int, seconds: float) -> int:
     """Make one run in a process of its own, so that each begins like the first."""
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         code = 70
         try:
+            die_with(parent)
             code = _one(options, seed=seed, seconds=seconds)
         finally:
             sys.stdout.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 from django.core.management import CommandError, call_command
 
 _PR_SET_PDEATHSIG = 1
+_TOLD_TO_END = {signal.SIGTERM}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -24,9 +25,12 @@ class Child:
         self.code: int | None = None
         self.stopped = False
         parent = os.getpid()
+        # Our own answer to it must not be the child's, not even for a moment.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_TO_END)
         self.pid = os.fork()
         if self.pid == 0:
             _be_child(act, log=log, parent=parent)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TOLD_TO_END)
 
     def poll(self) -> int | None:
         """The exit code as a shell says it (128 and the signal), if it has ended."""
@@ -59,13 +63,20 @@ class Child:
         self.wait()
 
 
+def die_with(parent: int) -> None:
+    """Let this process be killed when its parent ends, in whatever way that ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(70)  # it ended before we could ask for that
+
+
 def _be_child(act: Callable[[], int | None], *, log: Path, parent: int) -> None:
     """Become another process: never returns."""
     code = 70
     try:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(code)  # it died before we could ask for that
+        die_with(parent)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TOLD_TO_END)
         sink = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(sink, 1)
         os.dup2(sink, 2)

@@ -1,11 +1,13 @@
 """The processes of a run: who they are, who dies next, and who takes the place of the dead."""
 
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from backwave_django.pumps.clock import SystemClock
 from tests.torture.children import Child, runpumps
 from tests.torture.enqueuers import Enqueuer
 from tests.torture.journal import Journal
@@ -16,6 +18,8 @@ from tests.torture.watching import Watcher
 GROUPS = ("strict", "weighted", "twin")
 #: How pumps end: drained; drained with bodies left behind; no database at their start; or by us.
 EXPECTED_CODES = {0, 1, 4, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
+#: Far longer than a drain may take: whoever is still there by then hangs.
+PATIENCE_SECONDS = 40.0
 
 
 @dataclass(slots=True)
@@ -42,6 +46,8 @@ class Crew:
         self._journal = Journal.current()
         self.places: list[Place] = []
         self._gone: list[Place] = []
+        self._clock = SystemClock()
+        self._pause = threading.Event()
 
     def _rng(self, name: str, life: int) -> Random:
         """Each life has its own stream: that of another does not change when one dies earlier."""
@@ -110,8 +116,11 @@ class Crew:
         place.codes.append(code)
         place.child = None
         if code not in EXPECTED_CODES:
-            kind = "pump" if place.is_pump else "client"
-            self._journal.write(f"{kind}.broke", name=place.name, code=code)
+            self._broke(place, f"it ended with {code}")
+
+    def _broke(self, place: Place, how: str) -> None:
+        kind = "pump" if place.is_pump else "client"
+        self._journal.write(f"{kind}.broke", name=place.name, how=how)
 
     def kill(self, place: Place) -> None:
         """End a process hard."""
@@ -125,9 +134,14 @@ class Crew:
             if place.child is not None:
                 place.child.signal(signal.SIGCONT)
                 place.child.signal(signal.SIGTERM)
+        ends_at = self._clock.mark() + PATIENCE_SECONDS
         for place in places:
+            while place.child is not None and place.child.poll() is None:
+                if self._clock.mark() > ends_at:
+                    self._broke(place, "it does not end")
+                    place.child.kill()
+                self._pause.wait(0.02)
             if place.child is not None:
-                place.child.wait()
                 self._ended(place)
 
     def send_home(self, places: list[Place]) -> None:

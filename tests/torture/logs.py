@@ -26,7 +26,7 @@ def watching(evidence: Evidence) -> Found:
 def processes(evidence: Evidence) -> Found:
     """Pumps go on or drain; enqueueing and operating raise nothing but outages."""
     for told in evidence.told("pump.broke"):
-        yield "pumps-go-on", f"{told['name']} ended with {told['code']}"
+        yield "pumps-go-on", f"{told['name']}: {told['how']}"
     for what in ("client.broke", "enqueue.broke", "operator.broke"):
         for told in evidence.told(what):
             yield "clients-see-outages-only", f"{what}: {dict(told)}"

@@ -238,7 +238,7 @@ def _seen_by_the_watcher(scene):
 
 
 def _pump_halted(scene):
-    scene.say("pump.broke", name="pump-1", code=3)
+    scene.say("pump.broke", name="pump-1", how="it ended with 3")
 
 
 def _enqueue_raised(scene):

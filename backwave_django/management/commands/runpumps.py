@@ -210,12 +210,13 @@ def _default_group(config: Config) -> Sequence[str]:
 
 
 def _check_database(config: Config) -> None:
-    """Refuse to start without a database that has our tables."""
+    """Refuse to start without a database that has our tables. Leaves no connection open."""
     connection = _connect(config)
     if connection.in_atomic_block:
         raise CommandError(IN_A_TEST)
     with _refusing_outages(config):
         loader = MigrationLoader(connection)
+    connection.close()  # a parent would hold it for as long as it lives
     missing = [
         name
         for app, name in loader.disk_migrations
