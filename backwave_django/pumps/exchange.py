@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -11,21 +10,16 @@ from backwave_django.core import events as e
 from backwave_django.core.contract import Store
 from backwave_django.core.errors import StoreBroken, StoreUnavailable, TurnFailed
 from backwave_django.core.leases import Beat
-from backwave_django.core.outcomes import Verdict
 from backwave_django.pumps.deaths import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from backwave_django.core.contract import ReportAnswer
     from backwave_django.core.leases import PumpInfo, PumpStatus
-    from backwave_django.core.outcomes import Outcome
     from backwave_django.pumps.clock import Clock
     from backwave_django.pumps.health import Vitals
     from backwave_django.pumps.progress import ProgressBoard
-
-job_logger = logging.getLogger("backwave.job")
 
 _MEASUREMENTS: Final = 3
 _QUICK_SECONDS: Final = 1.0
@@ -116,7 +110,6 @@ class Exchange:
             reported, claimed = self._store.turn(report.outcomes, claim.request, now=now)
             self._heard(claimed, sent_at=sent_at)
         except TurnFailed as error:
-            _tell_refused(report.outcomes, error.answer)
             self._vitals.answered(report)
             return (
                 e.ReportReturned(answer=error.answer),
@@ -124,7 +117,6 @@ class Exchange:
             )
         except (StoreUnavailable, StoreBroken) as error:
             return self._fault((report, claim), error), None
-        _tell_refused(report.outcomes, reported)
         self._vitals.answered(report)
         self._vitals.answered(claim)
         return e.ReportReturned(answer=reported), e.Claimed(answer=claimed)
@@ -150,7 +142,6 @@ class Exchange:
                 return e.Claimed(answer=self._heard(claimed, sent_at=sent_at))
             case c.Report() | c.Release():
                 reported = store.report(command.outcomes, now=now)
-                _tell_refused(command.outcomes, reported)
                 return e.ReportReturned(answer=self._heard(reported, sent_at=sent_at))
             case c.Heartbeat():
                 return self._beat(command, now=now, sent_at=sent_at)
@@ -242,19 +233,6 @@ class Exchange:
             self._store.drop()
         self._vitals.faulted(commands, str(error))
         return e.StoreFaulted(commands=commands, problem=str(error), fatal=fatal)
-
-
-def _tell_refused(outcomes: Sequence[Outcome], answer: ReportAnswer) -> None:
-    """Log what came too late: whoever looks for the effect of a body must find out why."""
-    stale = {row.lease_id for row in answer.rows if row.verdict is Verdict.STALE}
-    for outcome in outcomes if stale else ():
-        if outcome.lease_id in stale:
-            job_logger.warning(
-                "the outcome of job %s is refused: its lease was lost, or its end was recorded "
-                "before and the answer lost",
-                outcome.job_id,
-                extra={"job_id": str(outcome.job_id)},
-            )
 
 
 def merged(commands: Sequence[c.Command]) -> list[c.Command | Turn]:

@@ -7,8 +7,10 @@ whatever the body did to them.
 from __future__ import annotations
 
 import logging
+import os
+import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 logger = logging.getLogger("backwave.job")
+
+#: How long a server may take to end a session; it takes a millisecond.
+_GOODBYE_SECONDS: Final = 0.25
+_GOODBYE_BYTES: Final = 4096
 
 
 def close_connections() -> None:
@@ -44,12 +50,32 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
                 connection.connection.close()
             else:
                 _reset(connection)
-        connection.close()
+            connection.close()
+        else:
+            _end_session(connection)
     except Exception:  # a broken connection breaks here; it is let go all the same
         logger.debug("a connection to %r did not close", connection.alias, exc_info=True)
     finally:
         # The wrapper goes too: it may still believe in a transaction that the body left open.
         del connections[connection.alias]
+
+
+def _end_session(connection: BaseDatabaseWrapper) -> None:
+    """Close a connection, and wait a moment until the server's side of it is gone as well.
+
+    Without that the next attempt would open a session beside one that is on its way out, and a
+    server would see more of them than there are workers.
+    """
+    raw = connection.connection
+    if raw is None or connection.vendor != "postgresql":
+        connection.close()
+        return
+    with socket.socket(fileno=os.dup(raw.fileno())) as other_end:
+        connection.close()
+        other_end.settimeout(_GOODBYE_SECONDS)
+        with suppress(OSError):
+            while other_end.recv(_GOODBYE_BYTES):
+                continue
 
 
 def _is_clean(connection: BaseDatabaseWrapper) -> bool:

@@ -18,6 +18,8 @@ from backwave_django.core import commands as c
 from backwave_django.core import events as e
 from backwave_django.core.driver import Driver
 from backwave_django.core.errors import StoreError, StoreUnavailable
+from backwave_django.core.leases import LeaseHealth
+from backwave_django.core.outcomes import Verdict
 from backwave_django.pumps.exchange import Exchange, Turn, merged
 from backwave_django.pumps.health import Vitals
 from backwave_django.pumps.inbox import Inbox
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from backwave_django.core.dials import DriverConfig
+    from backwave_django.core.jobs import LeasedJob
     from backwave_django.core.leases import PumpInfo, PumpStatus
     from backwave_django.pumps.attempts import Attempts
     from backwave_django.pumps.clock import Clock
@@ -261,6 +264,8 @@ class _Loop:
             skipped = [one for one in self._pending if isinstance(one, c.StoreCommand)]
             self._pending = deque(one for one in self._pending if one not in skipped)
             event = replace(event, commands=(*event.commands, *skipped))
+        for lease_id in _refused(event):
+            self._tell_refused(lease_id)
         self._step(event)
 
     def _signal(
@@ -282,8 +287,32 @@ class _Loop:
                 self._warn(lease_id, "does not end, its slot is given to a new worker")
                 workers.replace(lease_id)
 
+    def _tell_refused(self, lease_id: UUID) -> None:
+        """Log that a body has run for nothing: who looks for its outcome must find out why."""
+        job = self._workers.ended_job(lease_id)
+        if job is not None:
+            _warn(
+                job, "lost its lease before its outcome was recorded, unless that answer was lost"
+            )
+
     def _warn(self, lease_id: UUID, what: str) -> None:
         job = self._workers.job_of(lease_id)
         if job is not None:
-            extra = {"job_id": str(job.job_id), "wire_name": job.wire_name}
-            job_logger.warning("job %s (%s) %s", job.job_id, job.wire_name, what, extra=extra)
+            _warn(job, what)
+
+
+def _refused(event: e.Event) -> tuple[UUID, ...]:
+    """Return the leases that an answer says are gone."""
+    match event:
+        case e.ReportReturned(answer=answer):
+            return tuple(row.lease_id for row in answer.rows if row.verdict is Verdict.STALE)
+        case e.HeartbeatReturned(answer=answer):
+            lost = LeaseHealth.LOST
+            return tuple(one.lease_id for one in answer.renewals if one.health is lost)
+        case _:
+            return ()
+
+
+def _warn(job: LeasedJob, what: str) -> None:
+    extra = {"job_id": str(job.job_id), "wire_name": job.wire_name}
+    job_logger.warning("job %s (%s) %s", job.job_id, job.wire_name, what, extra=extra)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,8 @@ logger = logging.getLogger("backwave.pump")
 _JOIN_SECONDS: Final = 2.0
 #: How long a worker without work keeps what it may reuse.
 _REST_SECONDS: Final = 5.0
+#: How many ended bodies a slot remembers: more than outcomes can wait for the store.
+_REMEMBERED: Final = 8
 
 
 class Workers:
@@ -46,6 +49,7 @@ class Workers:
         self._started = 0
         self._running: dict[UUID, Assignment] = {}
         self._replaced: dict[UUID, Assignment] = {}
+        self._ended: deque[LeasedJob] = deque(maxlen=_REMEMBERED * size)
         # Held for a moment when a body ends and when its slot is given away: either the thread
         # sees that it was replaced, or the pump sees that the body has ended.
         self._ending = threading.Lock()
@@ -75,6 +79,10 @@ class Workers:
         """Return the job whose body runs under a lease, or ``None`` when none does."""
         assignment = self._running.get(lease_id)
         return None if assignment is None else assignment.job
+
+    def ended_job(self, lease_id: UUID) -> LeasedJob | None:
+        """Return the job whose body has lately ended under a lease, if its end still counted."""
+        return next((job for job in tuple(self._ended) if job.lease_id == lease_id), None)
 
     def stop_all(self) -> None:
         """Let every running body see that the pump drains."""
@@ -156,6 +164,8 @@ class Workers:
                 with self._ending:
                     self._running.pop(lease_id, None)
                     self._replaced.pop(lease_id, None)
+                if not assignment.void:
+                    self._ended.append(assignment.job)
                 put(event)
                 if assignment.replaced:
                     return

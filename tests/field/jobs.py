@@ -82,6 +82,17 @@ def write(name: str) -> None:
     Group.objects.create(name=name)
 
 
+@backwave.job("ground.write_when", retry=QUICK)
+def write_when(name: str, path: str, ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Wait for a file, then write one row."""
+    ledger.write(ctx, "start")
+    _until(path)
+    try:
+        Group.objects.create(name=name)
+    finally:
+        ledger.write(ctx, "finish")
+
+
 @backwave.job("ground.hold_lock", retry=QUICK)
 def hold_lock(name: str, path: str, ctx: backwave.JobContext = _CONTEXT) -> int:
     """Hold what a transaction that has written holds, until there is a file."""

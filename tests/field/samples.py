@@ -95,7 +95,7 @@ def judge(samples: Sequence[Sample]) -> list[Judgement]:
             "threads": 1.0,
             "files": 4.0,
             "sessions": 4.0,
-            "jobs": 0.25 * early,
+            "jobs": early,  # they go by the minute, as purges come round
         }.get(name, 1.0 + 0.2 * early)
         judgements.append(Judgement(name=name, early=early, late=late, allowed=allowed))
     return judgements

@@ -15,6 +15,8 @@ from testproject.devpostgres import PrivatePostgres
 TEMPLATE = "ground_template"
 PUMPS = "backwave:field:%"
 LISTENERS = "backwave:hints:%"
+#: What tests call sessions of bodies, by way of PGAPPNAME.
+BODIES = "ground:bodies"
 _numbers = itertools.count(1)
 
 

@@ -31,7 +31,8 @@ def _ticked(times: int) -> bool:
 
 
 @pytest.fixture
-def clock(tmp_path):
+def clock(tmp_path, need_program):
+    need_program("faketime")
     return WrongClock(tmp_path)
 
 

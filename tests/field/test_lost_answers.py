@@ -52,6 +52,7 @@ def test_a_report_whose_answer_is_lost_doubles_nothing(field, ledger, closed, wi
     closed()
     assert field.stop(process) == [0]
     assert kinds(handle) == ["succeeded"]
+    assert process.log.count("unless that answer was lost") == 1
     assert len([entry for entry in ledger.of("start") if entry.job_id == handle.id]) == 1
     assert {entry.attempt for entry in ledger.entries()} == {1}
     assert all(kinds(other)[-1] == "succeeded" for other in others)

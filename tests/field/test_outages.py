@@ -11,7 +11,7 @@ from tests.e2e.processes import Process
 from tests.field import jobs
 from tests.field.ground import QUICK, cpu_seconds, lines_of
 from tests.field.passing import passes
-from tests.field.servers import held, read_only_database
+from tests.field.servers import BODIES, cut, held, read_only_database
 from tests.field.stranding import every_second, strand, ticks
 from tests.fieldapp import jobs as field_jobs
 from tests.fieldapp.ledger import now
@@ -108,6 +108,21 @@ def test_f025_sessions_that_are_read_only_are_given_up(field, ledger, closed, ow
     assert list(Outcome.objects.filter(job_id=handle.id).values_list("kind", "attempt")) == [
         ("succeeded", 1)
     ]
+
+
+def test_f025_djangos_pool_gives_up_sessions_that_are_read_only(field, ledger, closed, own_server):
+    pool = {"OPTIONS": {"pool": {"min_size": 1, "max_size": 1, "timeout": 20}}}
+    first = jobs.write_when.enqueue("first", str(field.gate))
+    process = field.ready(database=pool, environ={"PGAPPNAME": BODIES})
+    until(lambda: ledger.of("start"))
+    with read_only_database(own_server.name):
+        cut(BODIES)  # the pool's, too
+        field.open_gate()
+        until(lambda: ledger.of("finish"))
+    second = jobs.write_when.enqueue("second", str(field.gate))
+    until(lambda: first.refresh().state == second.refresh().state == "succeeded")
+    closed()
+    assert field.stop(process) == [0]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """PgBouncer, which gives another server session to each transaction."""
 
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def test_a_pooler_that_the_settings_do_not_name_is_noticed(field, ledger, pooler
     # Hints do not arrive; and if it is busy, what the pump has prepared is not there.
     until(lambda: 'BACKWAVE["POOLER"] = "transaction"' in process.log)
     process.terminate()
-    assert process.wait() in {0, 3}
+    assert process.wait() in {0, 3, -signal.SIGTERM}  # it may have been about to end
 
 
 def test_a_direct_url_that_leads_elsewhere_is_noticed(field, ledger, database_url):

@@ -11,13 +11,12 @@ import pytest
 
 from backwave_django.models import Job, Outcome
 from tests.field import jobs
-from tests.field.servers import Background, admin, sessions
+from tests.field.servers import BODIES, Background, admin, sessions
 from tests.pumps.waiting import until
 
 pytestmark = pytest.mark.vendor("postgresql")
 
 POOL_SIZE = 6
-BODIES = "ground:bodies"
 #: What a session is called that has no name of its own: those of bodies.
 NAMED = {"PGAPPNAME": BODIES}
 POOL = {"OPTIONS": {"pool": {"min_size": 1, "max_size": 3, "timeout": 20}}}

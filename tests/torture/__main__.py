@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ def _run(options: argparse.Namespace, *, seed: int, seconds: float) -> int:
         try:
             die_with(parent)
             code = _one(options, seed=seed, seconds=seconds)
+        except BaseException:
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -1,6 +1,7 @@
 """Processes of a run: forked, so that a hundred of them cost no more than ten started anew."""
 
 import ctypes
+import faulthandler
 import os
 import signal
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from django.core.management import CommandError, call_command
 
+#: Lets a child write into its log where each of its threads is.
+SHOW_STACKS = signal.SIGUSR1
 _PR_SET_PDEATHSIG = 1
 _TOLD_TO_END = {signal.SIGTERM}
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -80,6 +83,7 @@ def _be_child(act: Callable[[], int | None], *, log: Path, parent: int) -> None:
         sink = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(sink, 1)
         os.dup2(sink, 2)
+        faulthandler.register(SHOW_STACKS)
         code = act() or 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1

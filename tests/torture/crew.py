@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from backwave_django.pumps.clock import SystemClock
-from tests.torture.children import Child, runpumps
+from tests.torture.children import SHOW_STACKS, Child, runpumps
 from tests.torture.enqueuers import Enqueuer
 from tests.torture.journal import Journal
 from tests.torture.loops import Random, Stop, stream
@@ -75,7 +75,8 @@ class Crew:
         Enqueuer(f"{name}.{life}", rng, backlog=self._backlog).run(Stop())
 
     def _operate(self, name: str, life: int) -> None:
-        Operator(f"{name}.{life}", self._rng(name, life)).run(Stop())
+        rng = self._rng(name, life)
+        Operator(f"{name}.{life}", rng, backlog=self._backlog).run(Stop())
 
     def _watch(self, life: int) -> None:
         Watcher(self._rng("watcher", life)).run(Stop())
@@ -149,6 +150,12 @@ class Crew:
         self.stop(places)
         self._gone += places
         self.places = [place for place in self.places if place not in places]
+
+    def show_stacks(self) -> None:
+        """Let everybody write down what they are doing."""
+        for place in self.places:
+            if place.child is not None:
+                place.child.signal(SHOW_STACKS)
 
     @property
     def everybody(self) -> list[Place]:

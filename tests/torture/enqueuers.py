@@ -39,6 +39,12 @@ RAW = (
 Handle = backwave.JobHandle[Any]
 
 
+def has_room(backlog: int) -> bool:
+    """Tell whether fewer jobs than that live: pumps have to come to rest in the end."""
+    live = tried(lambda: Job.objects.exclude(state__in=TERMINAL).count())
+    return live is not None and live < backlog
+
+
 class RolledBack(Exception):
     """Raised to leave a transaction without committing it."""
 
@@ -67,8 +73,8 @@ class Enqueuer:
 
     def run(self, stop: Stop) -> None:
         """Enqueue until told to stop, with some restraint while many jobs wait."""
-        for number in rounds(stop, self._rng, longest=0.08):
-            if number % 10 == 1 and not self._may_go_on():
+        for _ in rounds(stop, self._rng, longest=0.08):
+            if not has_room(self._backlog):
                 continue
             self._asked: list[str] = []
             try:
@@ -82,10 +88,6 @@ class Enqueuer:
                 self._end("unknown", error=repr(error))
                 self._journal.write("enqueue.broke", error=repr(error))
                 connection.close()
-
-    def _may_go_on(self) -> bool:
-        live = tried(lambda: Job.objects.exclude(state__in=TERMINAL).count())
-        return live is not None and live < self._backlog
 
     def _end(self, how: str, **more: object) -> None:
         for label in self._asked:

@@ -1,5 +1,6 @@
 """What is left after a run: the tables, and what clients, bodies and the watcher wrote down."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -132,3 +133,16 @@ def _rows(model: Any, order: str) -> list[Row]:
             for values in model._default_manager.order_by(order).values_list(*names).iterator()
         )
     ]
+
+
+def left_over(evidence: Evidence) -> str:
+    """What has not ended and who had it, for a person who looks for the reason."""
+    live = {job_id: row for job_id, row in evidence.jobs.items() if not is_over(row)}
+    found = {
+        "jobs": live,
+        "outcomes": {job_id: evidence.history(job_id) for job_id in live},
+        "leases": evidence.leases,
+        "pumps": evidence.pumps,
+        "settle_queue": evidence.settle_queue,
+    }
+    return json.dumps(found, indent=1, default=str)

@@ -12,6 +12,7 @@ from backwave_django.core.contract import ActionAnswer, Actor
 from backwave_django.core.states import REQUEUEABLE, TERMINAL
 from backwave_django.models import Job, Pump
 from backwave_django.monitor import database_clock
+from tests.torture.enqueuers import has_room
 from tests.torture.journal import Journal
 from tests.torture.loops import EXPECTED, Random, Stop, choose, rounds
 
@@ -24,9 +25,10 @@ TORTURER = "torturer"
 class Operator:
     """One person. Each action carries a reason that is used once, and is journalled."""
 
-    def __init__(self, name: str, rng: Random) -> None:
+    def __init__(self, name: str, rng: Random, *, backlog: int) -> None:
         self._name = name
         self._rng = rng
+        self._backlog = backlog
         self._journal = Journal.current()
         self._number = 0
         self._ways: dict[Callable[[], None], float] = {
@@ -93,8 +95,9 @@ class Operator:
 
     def requeue(self) -> None:
         """Bring some back."""
-        ids = self._pick(Job.objects.filter(state__in=REQUEUEABLE), 8)
-        self._on_jobs("requeue", ids, operations.requeue)
+        if has_room(self._backlog):
+            ids = self._pick(Job.objects.filter(state__in=REQUEUEABLE), 8)
+            self._on_jobs("requeue", ids, operations.requeue)
 
     def run_now(self) -> None:
         """Make some due."""
@@ -104,10 +107,10 @@ class Operator:
     def many(self) -> None:
         """Cancel or requeue whatever there is, like somebody who selects all."""
         ids = self._pick(Job.objects.all(), 200)
-        if self._rng.random() < 0.5:
-            self._on_jobs("cancel", ids, operations.cancel)
-        else:
+        if has_room(self._backlog) and self._rng.random() < 0.5:
             self._on_jobs("requeue", ids, operations.requeue)
+        else:
+            self._on_jobs("cancel", ids, operations.cancel)
 
     def pause_and_resume(self) -> None:
         """Pause a queue for a moment."""

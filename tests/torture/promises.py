@@ -9,6 +9,8 @@ Found = Iterator[tuple[str, str]]
 
 #: How far a pump's clock and that of the person who pauses may lie apart, in seconds.
 _SKEW = 0.5
+#: Longer than outages and the locks of others last here, with SQLite's busy time-out on top.
+LONGEST_WAIT = 45.0
 
 
 def commits(evidence: Evidence) -> Found:
@@ -83,6 +85,17 @@ def unasked(evidence: Evidence) -> Found:
             yield "audit-complete", f"{label}: {len(rows)} rows of {targets.total()}"
 
 
+def waits(evidence: Evidence) -> Found:
+    """Whoever asks hears an answer, or of an outage, within a bounded time."""
+    asked: dict[str, float] = {}
+    for entry in evidence.entries:
+        label = str(entry.data.get("label", ""))
+        if entry.what in {"enqueue.asked", "operator.asked"}:
+            asked[label] = entry.at
+        elif label in asked and entry.at - asked.pop(label) > LONGEST_WAIT:
+            yield "nobody-waits-for-ever", f"{label}: {entry.what} at {entry.at}"
+
+
 def pauses(evidence: Evidence) -> Found:
     """While a queue is surely paused, nothing is claimed from it."""
     spans: dict[str, list[tuple[float, float]]] = {}
@@ -99,4 +112,4 @@ def pauses(evidence: Evidence) -> Found:
                 yield "paused-never-claimed", f"{told['queue']}: leased at {told['acquired']}"
 
 
-CHECKS = (commits, rollbacks, counts, bodies, successes, answers, unasked, pauses)
+CHECKS = (commits, rollbacks, counts, bodies, successes, answers, unasked, waits, pauses)

@@ -15,6 +15,7 @@ from backwave_django.store.executors import PumpStore, open_pump_store
 
 T = TypeVar("T")
 
+NAME = "rivalry"
 #: A sixth of it is what a pump's statement may take; far more than any needs here.
 LEASE = timedelta(minutes=10)
 
@@ -25,7 +26,7 @@ def own_store(
 ) -> Iterator[PumpStore]:
     """A store on a connection of its own."""
     store = open_pump_store(
-        "default", settings or StoreSettings(), application_name="rivalry", lease_duration=lease
+        "default", settings or StoreSettings(), application_name=NAME, lease_duration=lease
     )
     try:
         yield store

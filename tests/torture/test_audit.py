@@ -233,6 +233,11 @@ def _claimed_while_paused(scene):
     scene.say("watch.lease", queue="plain", acquired=15.0)
 
 
+def _answered_after_a_minute(scene):
+    scene.say("operator.asked", at=30.0, label="", action="resume", targets=["plain"])
+    scene.say("operator.failed", at=90.0, label="", error="an outage")
+
+
 def _seen_by_the_watcher(scene):
     scene.say("watch.broke", id="limit-never-exceeded", detail="4 leases")
 
@@ -292,6 +297,7 @@ SPOILT = {
     ),
     "audit-complete": (_action_without_a_row, _row_without_an_action, _row_with_another_result),
     "paused-never-claimed": (_claimed_while_paused,),
+    "nobody-waits-for-ever": (_answered_after_a_minute,),
     "limit-never-exceeded": (_seen_by_the_watcher,),
     "pumps-go-on": (_pump_halted,),
     "clients-see-outages-only": (_enqueue_raised,),

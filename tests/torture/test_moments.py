@@ -6,16 +6,19 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from psycopg.errors import IdleInTransactionSessionTimeout
 
+from backwave_django import models
 from backwave_django.core.contract import StoreSettings
 from backwave_django.core.jobs import IfDuplicate
 from backwave_django.core.retention import Retention
 from backwave_django.core.states import JobState
-from backwave_django.models import Job
 from backwave_django.store.executors import DjangoExecutor
+from backwave_django.store.names import Statement
 from tests.builders import T0, after, claim_request, new_job, succeeded, uid
+from tests.pumps.waiting import until
 from tests.torture.interposing import Interposed
-from tests.torture.rivalry import own_store
+from tests.torture.rivalry import NAME, own_store
 
 # On SQLite an enqueue holds the only write lock from its first statement on.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.vendor("postgresql")]
@@ -49,7 +52,7 @@ def test_a_child_of_a_holder_that_is_purged_while_it_answers_may_run(interposed)
     keyed = new_job(2, unique_key="k", if_duplicate=IfDuplicate.REJECT)
     interposed.store.enqueue([keyed, new_job(3, parents=after(2))])
     assert interposed.happened
-    assert Job.objects.get().state == JobState.SCHEDULED
+    assert models.Job.objects.get().state == JobState.SCHEDULED
 
 
 def test_a_child_of_a_success_that_is_purged_meanwhile_may_run(interposed):
@@ -58,7 +61,7 @@ def test_a_child_of_a_success_that_is_purged_meanwhile_may_run(interposed):
     store = interposed.store
     store.enqueue([new_job(3, parents=after(1))])
     assert interposed.happened
-    assert Job.objects.get().state == JobState.SCHEDULED
+    assert models.Job.objects.get().state == JobState.SCHEDULED
 
 
 def test_pumps_that_lose_the_database_while_they_start_refuse_in_one_line():
@@ -77,3 +80,26 @@ def test_pumps_that_lose_the_database_while_they_start_refuse_in_one_line():
             call_command("runpumps", "--once")
     finally:
         connection.close()
+
+
+def test_the_server_ends_a_transaction_in_which_a_pump_was_stopped():
+    put = Statement("INSERT INTO {settle} (parent_id) SELECT {uuid:parent}")
+
+    def is_there() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", [NAME])
+            return bool(cursor.fetchall())
+
+    with own_store(lease=timedelta(seconds=1)) as store:
+
+        def stop_inside() -> None:
+            with store.executor.transaction():
+                store.executor.execute_many(put, [{"parent": uid(number)} for number in range(3)])
+                assert is_there()
+                # Nothing more is sent, as if the process were stopped here.
+                until(lambda: not is_there(), what="the server ends the session")
+
+        with pytest.raises(IdleInTransactionSessionTimeout):
+            stop_inside()
+        store.drop()
+        assert not models.SettleQueue.objects.exists()

@@ -150,8 +150,13 @@ class PostgresPump:
         """Run one statement for each of ``parameters``."""
         if parameters:
             names = statement.names
-            rows = [[each[name] for name in names] for each in parameters]
-            self._open().executemany(statement.numbered, rows)
+            *rows, last = ([each[name] for name in names] for each in parameters)
+            cursor = self._open()
+            if rows:
+                cursor.executemany(statement.numbered, rows)
+            # By itself: after the flush that ends a pipeline the server forgets how long a
+            # transaction may idle, and a pump that is stopped in one would hold its locks for ever.
+            cursor.execute(statement.numbered, last)
 
     def on_commit(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` after the transaction, or now if there is none."""
