@@ -13,6 +13,7 @@ import contextlib
 import importlib.util
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -45,6 +46,10 @@ rm -rf "$2"
 
 # sun_path holds about 104 bytes, less "/s/.s.PGSQL.65535".
 _LONGEST_BASE = 80
+
+_FIRST_PORT = 10_000
+_USUAL_OUTGOING_PORT = 32_768
+_TRIES_FOR_A_PORT = 100
 
 
 class PostgresUnavailable(RuntimeError):
@@ -296,10 +301,21 @@ def _wheel_root() -> Path:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that the system gives to no outgoing connection, so that it is ours over restarts."""
+    for _ in range(_TRIES_FOR_A_PORT):
+        port = _FIRST_PORT + secrets.randbelow(_first_outgoing_port() - _FIRST_PORT)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise PostgresUnavailable("There is no free port to be found.")
+
+
+def _first_outgoing_port() -> int:
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        return _USUAL_OUTGOING_PORT
+    return first if first > _FIRST_PORT else _USUAL_OUTGOING_PORT
 
 
 def _children(pid: int) -> list[int]:
