@@ -63,7 +63,7 @@ FROM unnest(%(id)s::uuid[], %(wire_name)s::text[], %(queue)s::text[], %(priority
   %(unique_key)s::text[], %(state)s::text[]) WITH ORDINALITY
   AS n(id, wire_name, queue, priority, due_at, deadline, payload, payload_version, tags,
     limit_key, schedule, scheduled_for, workflow, trace, unique_key, state, ord)
-ORDER BY n.unique_key NULLS FIRST, n.ord
+ORDER BY n.ord
 ON CONFLICT (unique_live) DO NOTHING RETURNING id
 """
 )

@@ -2,7 +2,10 @@
 
 A key is fought for by inserting: ``unique_live`` is unique, an insert that meets a live holder
 does nothing, and one that meets another transaction's waits for that. What the holders were is
-read before, and read again when an insert did nothing.
+read before; when an insert did nothing, all is undone and read again.
+
+Nobody waits in a circle: rows of holders are locked first, by id, then keys are taken in their
+order, here and wherever else keys are taken. So a second try may keep nothing of the first.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from backwave_django.core.errors import StoreUnavailable
 from backwave_django.core.jobs import IfDuplicate
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.inserting import insert_related
@@ -18,15 +20,12 @@ from backwave_django.store.names import Statement
 from backwave_django.store.settling import append_cancelled, cancel_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from backwave_django.core.jobs import NewJob
     from backwave_django.store.room import Room
-
-#: A holder can be gone each time we look for the one that was in our way.
-_TRIES: Final = 3
 
 _LIVE: Final = Statement(
     """
@@ -50,6 +49,13 @@ ORDER BY j.id {lock:j}
 """
 )
 _REMOVE: Final = Statement("DELETE FROM {job} WHERE id {any:jobs}")
+
+
+class HoldersChanged(Exception):
+    """Somebody else changed who holds these keys meanwhile: undo it all, and try again."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        super().__init__(", ".join(sorted(keys)))
 
 
 @dataclass(slots=True)
@@ -88,6 +94,13 @@ class _Plan:
             self.winners[key] = job.id
             self.inserted.append(job)
 
+    def answer_with(self, holder: UUID, *, instead_of: UUID) -> None:
+        """Let ``holder`` answer for a new job, and for those that this one was to answer for."""
+        self.holders[instead_of] = holder
+        for other, answer in self.holders.items():
+            if answer == instead_of:
+                self.holders[other] = holder
+
     def _holder(self, job: NewJob, key: str) -> UUID | None:
         replaces = job.if_duplicate is IfDuplicate.REPLACE
         mine = self.winners.get(key)
@@ -105,45 +118,52 @@ class _Plan:
         return self.terminal.get((key, job.if_duplicate is IfDuplicate.REJECT))
 
 
-def resolve_keys(room: Room, jobs: Sequence[NewJob], *, clock: datetime) -> Keys:
-    """Insert all jobs that get their key, or have none, and say who answers for the others."""
+def resolve_keys(room: Room, jobs: Sequence[NewJob], *, clock: datetime, last_try: bool) -> Keys:
+    """Insert all jobs that get their key, or have none, and say who answers for the others.
+
+    Raises ``HoldersChanged``. On the last try a live holder that came just now answers, also to
+    a job that would replace it: as if that job had come first, and had been replaced by it.
+    """
     keys = Keys()
     plain = [job for job in jobs if job.unique_key is None]
     if plain:
         insert_related(room, plain, superseded=(), clock=clock)
-    waiting = [job for job in jobs if job.unique_key is not None]
-    for _ in range(_TRIES):
-        if not waiting:
-            return keys
-        waiting = _try(room, waiting, keys, clock=clock)
-    if waiting:
-        names = ", ".join(sorted({str(job.unique_key) for job in waiting}))
-        raise StoreUnavailable(f"holders of these unique keys come and go: {names}")
+    keyed = [job for job in jobs if job.unique_key is not None]
+    if keyed:
+        _resolve(room, keyed, keys, clock=clock, last_try=last_try)
     return keys
 
 
-def _try(room: Room, jobs: Sequence[NewJob], keys: Keys, *, clock: datetime) -> list[NewJob]:
-    """Decide and insert; return the jobs whose keys somebody else changed meanwhile."""
-    plan = _Plan(_live(room, jobs, keys), _terminal(room, jobs, keys))
+def _resolve(
+    room: Room, jobs: Sequence[NewJob], keys: Keys, *, clock: datetime, last_try: bool
+) -> None:
+    live = _live(room, jobs, keys)
+    rows: dict[UUID, Any] = {}
+    replaceable = _replaceable(jobs, live)
+    if replaceable:
+        # Under our lock none of them begins; one that just did answers after all.
+        rows = _lock(room, replaceable.values())
+        live = _live(room, jobs, keys)
+        _check_came_later(jobs, live, rows, last_try=last_try)
+    plan = _Plan(live, _terminal(room, jobs, keys))
     for job in jobs:
         plan.decide(job)
-    new = {job.id for job in plan.inserted}
-    lost = _make_room(room, plan.superseded - new, plan, clock=clock)
-    wanted = [job for job in plan.inserted if job.unique_key not in lost]
-    inside = plan.superseded & new
-    won = insert_related(room, wanted, superseded=inside, clock=clock) if wanted else set()
-    lost |= {str(job.unique_key) for job in wanted if job.id not in won}
-    _yield_to_terminal(room, wanted, won, plan, keys)
-    _take_back(room, [job.id for job in wanted if job.unique_key in lost and job.id in won])
-    for job in jobs:
-        if job.unique_key not in lost and job.id in plan.holders:
-            keys.holders[job.id] = plan.holders[job.id]
-    kept = {job.id for job in wanted if job.unique_key not in lost} & inside
-    keys.superseded |= kept
-    append_cancelled(
-        room, [(job_id, 0) for job_id in sorted(kept)], cause=Cause.SUPERSEDED, now=clock
-    )
-    return [job for job in jobs if job.unique_key in lost]
+    gone = [row for job_id, row in rows.items() if job_id in plan.superseded]
+    cancel_rows(room, gone, cause=Cause.SUPERSEDED, now=clock)
+    keys.superseded = plan.superseded - rows.keys()
+    if plan.inserted:
+        _insert(room, plan, keys, clock=clock, last_try=last_try)
+    keys.holders = plan.holders
+    replaced = [(job_id, 0) for job_id in sorted(keys.superseded)]
+    append_cancelled(room, replaced, cause=Cause.SUPERSEDED, now=clock)
+
+
+def _insert(room: Room, plan: _Plan, keys: Keys, *, clock: datetime, last_try: bool) -> None:
+    won = insert_related(room, plan.inserted, superseded=keys.superseded, clock=clock)
+    lost = [job for job in plan.inserted if job.id not in won]
+    if lost:
+        _yield_to_live(room, plan, lost, keys, last_try=last_try)
+    _yield_to_terminal(room, plan, won, keys)
 
 
 def _live(room: Room, jobs: Sequence[NewJob], keys: Keys) -> dict[str, tuple[UUID, bool]]:
@@ -176,32 +196,64 @@ def _names(jobs: Sequence[NewJob]) -> list[str]:
     return sorted({job.unique_key for job in jobs if job.unique_key is not None})
 
 
-def _make_room(room: Room, holders: set[UUID], plan: _Plan, *, clock: datetime) -> set[str]:
-    """Cancel live holders that are to be replaced; return the keys of those that began."""
-    if not holders:
-        return set()
-    rows: list[Any] = room.executor.fetch(_MAKE_ROOM, {"jobs": sorted(holders)})
-    cancel_rows(room, rows, cause=Cause.SUPERSEDED, now=clock)
-    gone = {room.executor.values.uuid(row[0]) for row in rows}
-    return {key for key, (job_id, _) in plan.live.items() if job_id in holders - gone}
+def _replaceable(jobs: Sequence[NewJob], live: Mapping[str, tuple[UUID, bool]]) -> dict[str, UUID]:
+    """Per key that some job would replace its holder under: the holder, if it may go."""
+    replacing = {job.unique_key for job in jobs if job.if_duplicate is IfDuplicate.REPLACE}
+    return {key: job_id for key, (job_id, may_go) in live.items() if may_go and key in replacing}
 
 
-def _yield_to_terminal(
-    room: Room, jobs: Sequence[NewJob], won: set[UUID], plan: _Plan, keys: Keys
+def _lock(room: Room, holders: Iterable[UUID]) -> dict[UUID, Any]:
+    """Lock those of the holders that may still be replaced."""
+    rows = room.executor.fetch(_MAKE_ROOM, {"jobs": sorted(holders)})
+    return {room.executor.values.uuid(row[0]): row for row in rows}
+
+
+def _check_came_later(
+    jobs: Sequence[NewJob],
+    live: dict[str, tuple[UUID, bool]],
+    locked: Collection[UUID],
+    *,
+    last_try: bool,
 ) -> None:
+    """Look for holders to be replaced that came after we locked those that we knew."""
+    late = {k: job_id for k, job_id in _replaceable(jobs, live).items() if job_id not in locked}
+    if late and not last_try:
+        raise HoldersChanged(late)
+    live.update({key: (job_id, False) for key, job_id in late.items()})
+
+
+def _yield_to_live(
+    room: Room, plan: _Plan, lost: Sequence[NewJob], keys: Keys, *, last_try: bool
+) -> None:
+    """Give way to holders that came between our look and our insert, if they are still there."""
+    live = _live(room, lost, keys)
+    changed = {
+        key
+        for job in lost
+        if (key := str(job.unique_key)) not in live
+        or (job.if_duplicate is IfDuplicate.REPLACE and not last_try)
+    }
+    if changed:
+        raise HoldersChanged(changed)
+    for job in lost:
+        plan.answer_with(live[str(job.unique_key)][0], instead_of=job.id)
+
+
+def _yield_to_terminal(room: Room, plan: _Plan, won: set[UUID], keys: Keys) -> None:
     """Give way to a holder that ended between our look and our insert."""
-    mine = [job for job in jobs if job.id in won and plan.winners[str(job.unique_key)] == job.id]
+    mine = [
+        job
+        for job in plan.inserted
+        if job.id in won and plan.winners[str(job.unique_key)] == job.id
+    ]
     found = _terminal(room, mine, keys)
     late = []
     for job in mine:
         strict = job.if_duplicate is IfDuplicate.REJECT
         holder = found.get((str(job.unique_key), strict))
         if holder is not None and job.if_duplicate not in {IfDuplicate.ALLOW, IfDuplicate.REPLACE}:
-            plan.holders[job.id] = holder
+            plan.answer_with(holder, instead_of=job.id)
             late.append(job.id)
-            for other, answer in plan.holders.items():
-                if answer == job.id:
-                    plan.holders[other] = holder
     _take_back(room, late)
 
 

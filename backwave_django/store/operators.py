@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from backwave_django.store.room import Room
 
 #: A job may be claimed between the look for its lease and the look at its state.
-_ROUNDS: Final = 3
+_TRIES: Final = 3
 
-_LEASES: Final = Statement(
-    "SELECT l.job_id, l.id FROM {lease} l WHERE l.job_id {any:jobs} ORDER BY l.id {lock:l}"
-)
+_FIND: Final = "SELECT l.job_id, l.id FROM {lease} l WHERE l.job_id {any:jobs} ORDER BY l.id"
+_LEASES: Final = Statement(_FIND + " {lock:l}")
+_FREE_LEASES: Final = Statement(_FIND + " {skip_locked:l}")
 _ASK: Final = Statement("UPDATE {lease} SET cancel_requested = {true} WHERE id {any:leases}")
 _JOBS: Final = Statement(
     """
@@ -36,6 +36,10 @@ WHERE j.id {any:jobs} ORDER BY j.id {lock:j}
 """
 )
 _MAKE_DUE: Final = Statement("UPDATE {job} SET due_at = %(due)s WHERE id = %(job)s")
+
+
+class _ClaimedMeanwhile(Exception):
+    """A job has a lease now that had none when leases were looked for, and it is not to be had."""
 
 
 class Locked(NamedTuple):
@@ -113,15 +117,27 @@ def cancel_each(
     room: Room, job_ids: Iterable[UUID], *, now: datetime
 ) -> tuple[dict[UUID, Locked], set[UUID]]:
     """Try the lease first, then the job; return jobs as they were, and those asked to stop."""
-    left = list(job_ids)
-    found: dict[UUID, Locked] = {}
-    asked: set[UUID] = set()
-    for _ in range(_ROUNDS):
-        if not left:
-            break
-        asked |= _ask(room, left)
-        found |= lock_jobs(room, [job_id for job_id in left if job_id not in asked])
-        left = [j.id for j in found.values() if j.state is JobState.LEASED and j.id not in asked]
+    ids = list(job_ids)
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            # Undone when a job was claimed meanwhile and somebody has its lease: to wait for that
+            # while we hold jobs is to wait in a circle with whoever locks leases first, as all do.
+            with room.executor.transaction():
+                return _cancel_each(room, ids, now=now, last_try=not tries_left)
+        except _ClaimedMeanwhile:
+            continue
+    raise AssertionError("the last try returns or raises")
+
+
+def _cancel_each(
+    room: Room, job_ids: Sequence[UUID], *, now: datetime, last_try: bool
+) -> tuple[dict[UUID, Locked], set[UUID]]:
+    asked = _ask(room, job_ids, _LEASES)
+    found = lock_jobs(room, [job_id for job_id in job_ids if job_id not in asked])
+    claimed = {job.id for job in found.values() if job.state is JobState.LEASED}
+    asked |= _ask(room, sorted(claimed), _FREE_LEASES)
+    if claimed - asked and not last_try:
+        raise _ClaimedMeanwhile
     waiting: list[tuple[Any, int]] = [
         (job.id, job.spent) for job in found.values() if job.state in CANCELLABLE
     ]
@@ -129,8 +145,8 @@ def cancel_each(
     return found, asked
 
 
-def _ask(room: Room, job_ids: Sequence[UUID]) -> set[UUID]:
-    rows = room.executor.fetch(_LEASES, {"jobs": list(job_ids)}) if job_ids else []
+def _ask(room: Room, job_ids: Sequence[UUID], leases: Statement) -> set[UUID]:
+    rows = room.executor.fetch(leases, {"jobs": list(job_ids)}) if job_ids else []
     if rows:
         room.executor.execute(_ASK, {"leases": [row[1] for row in rows]})
     return {room.executor.values.uuid(row[0]) for row in rows}

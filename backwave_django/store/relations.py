@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.dependencies import Birth, birth, is_over, parents_first
-from backwave_django.core.errors import UnknownParent
+from backwave_django.core.errors import StoreUnavailable, UnknownParent
 from backwave_django.core.jobs import EdgeMode, Enqueued
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.dialects.sqlite import TAKE_WRITE_LOCK
-from backwave_django.store.keys import Keys, resolve_keys
+from backwave_django.store.keys import HoldersChanged, Keys, resolve_keys
 from backwave_django.store.names import Statement
 from backwave_django.store.settling import cancel_rows, queue_parents
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from backwave_django.store.room import Room
 
 Edges = dict["UUID", EdgeMode]
+
+#: A holder can be gone each time we look for the one that was in our way.
+_TRIES: Final = 3
 
 _STATES: Final = Statement("SELECT id, state FROM {job} WHERE id {any:jobs}")
 _LINK: Final = Statement(
@@ -43,20 +46,32 @@ UPDATE {job} SET state = CASE WHEN state = 'cancelled' THEN state ELSE %(state)s
 
 def enqueue_related(room: Room, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
     """Insert jobs of which some have a key or a parent; see ``Store.enqueue``."""
-    with room.executor.transaction():
-        if room.executor.vendor == "sqlite":
-            # In a transaction of the caller's that has only read so far.
-            room.executor.execute(TAKE_WRITE_LOCK, {})
-        clock = room.clock()
-        known = _known_parents(room, jobs)
-        keys = resolve_keys(room, jobs, clock=clock)
-        edges = {job.id: _edges(job, keys) for job in jobs if job.id not in keys.holders}
-        order = parents_first(
-            tuple(edges), parents={child: tuple(found) for child, found in edges.items()}
-        )
-        keys.states = known | keys.states
-        states = _link(room, edges, order, keys, clock=clock)
-        return tuple(_answer(job, keys, states) for job in jobs)
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with room.executor.transaction():
+                return _enqueue(room, jobs, last_try=not tries_left)
+        except HoldersChanged as changed:
+            if not tries_left:
+                raise StoreUnavailable(
+                    f"holders of these unique keys come and go: {changed}"
+                ) from changed
+    raise AssertionError("the last try returns or raises")
+
+
+def _enqueue(room: Room, jobs: Sequence[NewJob], *, last_try: bool) -> tuple[Enqueued, ...]:
+    if room.executor.vendor == "sqlite":
+        # In a transaction of the caller's that has only read so far.
+        room.executor.execute(TAKE_WRITE_LOCK, {})
+    clock = room.clock()
+    known = _known_parents(room, jobs)
+    keys = resolve_keys(room, jobs, clock=clock, last_try=last_try)
+    edges = {job.id: _edges(job, keys) for job in jobs if job.id not in keys.holders}
+    order = parents_first(
+        tuple(edges), parents={child: tuple(found) for child, found in edges.items()}
+    )
+    keys.states = known | keys.states
+    states = _link(room, edges, order, keys, clock=clock)
+    return tuple(_answer(job, keys, states) for job in jobs)
 
 
 def _known_parents(room: Room, jobs: Sequence[NewJob]) -> dict[UUID, JobState]:

@@ -17,7 +17,7 @@ from backwave_django.store.names import Statement
 from backwave_django.store.operators import answers_to, gone, lock_jobs, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -105,10 +105,10 @@ def requeue(
     with room.executor.transaction():
         edges = edges_into(room, job_ids)
         parents = {child: [edge.parent for edge in found] for child, found in edges.items()}
-        order = parents_first(job_ids, parents=parents)
         # Parents too: one that ends while we look would leave the job waiting for nobody.
         concerned = {parent for found in parents.values() for parent in found} | set(job_ids)
         jobs = lock_jobs(room, concerned)
+        order = parents_first(in_key_order(job_ids, jobs), parents=parents)
         desk = Comeback(room, now, jobs, edges, {job.id: job.state for job in jobs.values()})
         audit = Audit(room, actor, now)
         answers = {job_id: _one(desk, job_id, audit) for job_id in order}
@@ -116,6 +116,11 @@ def requeue(
         due = (jobs[job_id] for job_id, a in answers.items() if a.state is JobState.SCHEDULED)
         announce(room, [(job.queue, -job.priority) for job in due])
     return answers_to(job_ids, answers)
+
+
+def in_key_order(job_ids: Sequence[UUID], jobs: Mapping[UUID, Locked]) -> list[UUID]:
+    """Return ids in the order in which keys are taken everywhere; those of one key as given."""
+    return sorted(job_ids, key=lambda each: (each in jobs and jobs[each].unique_key) or "")
 
 
 def edges_into(room: Room, job_ids: Sequence[UUID]) -> dict[UUID, list[Edge]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.contract import ActionResult, WorkflowAnswer
+from backwave_django.core.dependencies import parents_first
 from backwave_django.core.jobs import IfDuplicate, NewJob
 from backwave_django.core.states import CANCELLABLE, TERMINAL, Cause, JobState
 from backwave_django.core.workflows import (
@@ -25,7 +26,7 @@ from backwave_django.store.hints import announce, announce_cancel
 from backwave_django.store.intake import enqueue
 from backwave_django.store.names import Statement
 from backwave_django.store.operators import cancel_each, lock_jobs
-from backwave_django.store.requeueing import Comeback, edges_into
+from backwave_django.store.requeueing import Comeback, edges_into, in_key_order
 from backwave_django.store.settling import settle_dependents
 
 if TYPE_CHECKING:
@@ -216,7 +217,8 @@ def _retry(action: _Action, scope: RetryScope) -> WorkflowAnswer:
         return action.answer(ActionResult.REFUSED, NOTHING_TO_RETRY)
     action.refuse_shared_key((job_id, jobs[job_id].unique_key) for job_id in chosen)
     desk = Comeback(room, action.now, jobs, edges, {job.id: job.state for job in jobs.values()})
-    for job_id in chosen:
+    parents = {child: [edge.parent for edge in found] for child, found in edges.items()}
+    for job_id in parents_first(in_key_order(chosen, jobs), parents=parents):
         holder = desk.holder(jobs[job_id]) or desk.bring_back(jobs[job_id])
         if holder is not None:
             raise action.conflict(job_id, holder)

@@ -120,8 +120,12 @@ def _limited(store: PumpStore) -> None:
 
 
 def _somebody_waits() -> bool:
+    """Whether a session of this database, and not of another test's, waits for a lock."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted)")
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM pg_stat_activity "
+            "WHERE datname = current_database() AND wait_event_type = 'Lock')"
+        )
         return bool(cursor.fetchone()[0])
 
 
