@@ -35,7 +35,7 @@ class Job(models.Model):
     output = models.TextField(_("output"), null=True)  # noqa: DJ001 - NULL is "returned nothing yet"
     tags = models.JSONField(_("tags"), default=dict)
     unique_key = models.CharField(_("unique key"), max_length=255, null=True)  # noqa: DJ001
-    unique_live = models.CharField(max_length=255, null=True, unique=True)  # noqa: DJ001
+    unique_live = models.CharField(max_length=255, null=True)  # noqa: DJ001
     limit_key = models.CharField(_("limit key"), max_length=200, null=True)  # noqa: DJ001
     unroutable_since = models.DateTimeField(_("unroutable since"), null=True)
     cause = models.CharField(_("cause"), max_length=16, null=True)  # noqa: DJ001
@@ -74,7 +74,17 @@ class Job(models.Model):
                 name="backwave_job_unique_live",
                 condition=Q(unique_live__isnull=True) | Q(unique_live=F("unique_key")),
             ),
-            models.UniqueConstraint(name="backwave_job_tick", fields=["schedule", "scheduled_for"]),
+            # Most jobs have neither, and each index that lists them costs every insert and update.
+            models.UniqueConstraint(
+                name="backwave_job_live_key",
+                fields=["unique_live"],
+                condition=Q(unique_live__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="backwave_job_one_tick",
+                fields=["schedule", "scheduled_for"],
+                condition=Q(schedule__isnull=False),
+            ),
         ]
         indexes = [
             models.Index(

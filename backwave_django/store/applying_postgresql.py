@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Three steps, so that nothing is applied in part: take the leases that can be had, take their
 # jobs that can be had, and let go of the leases of which both were had. ``released`` re-reads
 # the lease, so that a cancellation that was requested meanwhile is seen.
+# The statement is planned once, and perhaps while the tables are empty. So each step is written
+# to leave one way only: from the given rows, one by one, to the table's row by its key.
 _FENCE: Final = """
 WITH input AS MATERIALIZED (
   SELECT * FROM unnest(%(lease_ids)s::uuid[], %(job_ids)s::uuid[], %(kinds)s::text[],
@@ -30,15 +32,18 @@ WITH input AS MATERIALIZED (
     AS i(lease_id, job_id, kind, state, cause, due_at, output, tags, started_at, finished_at,
       error_class, message, traceback, fingerprint, log, unroutable, ord)),
 held AS MATERIALIZED (
-  SELECT l.id, l.job_id FROM {lease} l JOIN input i ON l.id = i.lease_id
-  WHERE (%(lapsed_by)s::timestamptz IS NULL OR l.expires_at <= %(lapsed_by)s::timestamptz)
-  ORDER BY l.id FOR UPDATE OF l SKIP LOCKED),
+  SELECT h.id, h.job_id FROM (SELECT i.lease_id FROM input i ORDER BY i.lease_id) o
+  CROSS JOIN LATERAL (
+    SELECT l.id, l.job_id FROM {lease} l WHERE l.id = o.lease_id
+      AND (%(lapsed_by)s::timestamptz IS NULL OR l.expires_at <= %(lapsed_by)s::timestamptz)
+    FOR UPDATE SKIP LOCKED) h),
 free AS MATERIALIZED (
-  SELECT j.id, j.queue, j.wire_name, j.payload_version, j.unroutable_since, j.spent
-  FROM {job} j JOIN held h ON j.id = h.job_id
-  ORDER BY j.id FOR UPDATE OF j SKIP LOCKED),
+  SELECT f.*, o.lease_id FROM (SELECT h.job_id, h.id AS lease_id FROM held h ORDER BY h.job_id) o
+  CROSS JOIN LATERAL (
+    SELECT j.id, j.queue, j.wire_name, j.payload_version, j.unroutable_since, j.spent
+    FROM {job} j WHERE j.id = o.job_id FOR UPDATE SKIP LOCKED) f),
 released AS (
-  DELETE FROM {lease} l USING held h, free f WHERE l.id = h.id AND h.job_id = f.id
+  DELETE FROM {lease} l WHERE l.id = ANY (ARRAY(SELECT f.lease_id FROM free f))
   RETURNING l.id, l.job_id, l.cancel_requested, l.pump_id, l.run),
 """
 _VERDICT: Final = """
@@ -74,7 +79,7 @@ applied AS (
     output = CASE WHEN v.final = 'succeeded' THEN v.output ELSE j.output END,
     tags = CASE WHEN v.tags IS NULL THEN j.tags ELSE j.tags || v.tags::jsonb END,
     unroutable_since = v.unroutable_since
-  FROM verdict v WHERE j.id = v.job_id)
+  FROM verdict v WHERE j.id = v.job_id AND j.id = ANY (ARRAY(SELECT w.job_id FROM verdict w)))
 """
 _HISTORY: Final = """,
 history AS (
@@ -89,13 +94,14 @@ history AS (
 # come to that, the sweep finds the parent here.
 _GATES: Final = """,
 gates AS MATERIALIZED (
-  SELECT v.job_id FROM verdict v WHERE v.ended AND EXISTS (
-    SELECT 1 FROM {edge} d WHERE d.parent_id = v.job_id AND NOT d.settled)),
+  SELECT v.job_id FROM verdict v CROSS JOIN LATERAL (
+    SELECT 1 FROM {edge} d WHERE d.parent_id = v.job_id AND NOT d.settled LIMIT 1) d
+  WHERE v.ended),
 queued AS (
   INSERT INTO {settle} (parent_id) SELECT g.job_id FROM gates g RETURNING id, parent_id)
 """
 _ROWS: Final = """
-SELECT v.final, v.final IS NULL AND EXISTS (SELECT 1 FROM {lease} l WHERE l.id = i.lease_id),
+SELECT v.final, v.final IS NULL AND (SELECT true FROM {lease} l WHERE l.id = i.lease_id),
   q.id, clock_timestamp()
 FROM input i LEFT JOIN verdict v ON v.lease_id = i.lease_id
 LEFT JOIN queued q ON q.parent_id = v.job_id ORDER BY i.ord

@@ -34,11 +34,14 @@ _SEEN: Final = Statement(
     _NEWS.replace(" p SET", " SET") + "WHERE id = %(pump)s RETURNING drain_requested"
 )
 # Rows that another transaction holds are stepped over: leases are busy then, and the registry
-# row, which an operator may hold, is written by the next beat.
+# row, which an operator may hold, is written by the next beat. The statement is planned once, and
+# perhaps over an empty table: IS TRUE and OFFSET 0 leave one index to go by each time.
 _RENEWING: Final = """
 WITH held AS MATERIALIZED (
-  SELECT l.id FROM {lease} l WHERE l.id = ANY(%(leases)s::uuid[]) AND l.pump_id = %(pump)s
-  ORDER BY l.id FOR UPDATE OF l SKIP LOCKED),
+  SELECT h.id FROM (
+    SELECT g.id FROM unnest(%(leases)s::uuid[]) AS g(id) ORDER BY g.id) o
+  CROSS JOIN LATERAL (SELECT l.id FROM {lease} l WHERE l.id = o.id
+    AND (l.pump_id = %(pump)s) IS TRUE FOR UPDATE SKIP LOCKED) h),
 said AS MATERIALIZED (
   SELECT * FROM unnest(%(progress)s::uuid[], %(done)s::bigint[], %(total)s::bigint[],
     %(messages)s::text[]) AS s(id, done, total, message)),
@@ -47,7 +50,8 @@ renewed AS (
     progress_done = CASE WHEN s.id IS NULL THEN l.progress_done ELSE s.done END,
     progress_total = CASE WHEN s.id IS NULL THEN l.progress_total ELSE s.total END,
     progress_message = CASE WHEN s.id IS NULL THEN l.progress_message ELSE s.message END
-  FROM held h LEFT JOIN said s ON s.id = h.id WHERE l.id = h.id
+  FROM held h LEFT JOIN said s ON s.id = h.id
+  WHERE l.id = h.id AND l.id = ANY(%(leases)s::uuid[])
   RETURNING l.id, l.cancel_requested),
 mine AS MATERIALIZED (
   SELECT p.id FROM {pump} p WHERE p.id = %(pump)s FOR UPDATE OF p SKIP LOCKED),
@@ -56,7 +60,8 @@ _ANSWER: Final = """
   FROM mine m WHERE p.id = m.id)
 SELECT l.id, r.id IS NOT NULL, COALESCE(r.cancel_requested, l.cancel_requested), NULL,
   clock_timestamp()
-FROM {lease} l LEFT JOIN renewed r ON r.id = l.id WHERE l.pump_id = %(pump)s
+FROM (SELECT o.id, o.cancel_requested FROM {lease} o WHERE o.pump_id = %(pump)s OFFSET 0) l
+LEFT JOIN renewed r ON r.id = l.id
 UNION ALL
 SELECT NULL, NULL, NULL, p.drain_requested, clock_timestamp()
 FROM (VALUES (1)) AS one LEFT JOIN {pump} p ON p.id = %(pump)s

@@ -64,7 +64,7 @@ FROM unnest(%(id)s::uuid[], %(wire_name)s::text[], %(queue)s::text[], %(priority
   AS n(id, wire_name, queue, priority, due_at, deadline, payload, payload_version, tags,
     limit_key, schedule, scheduled_for, workflow, trace, unique_key, state, ord)
 ORDER BY n.ord
-ON CONFLICT (unique_live) DO NOTHING RETURNING id
+ON CONFLICT (unique_live) WHERE unique_live IS NOT NULL DO NOTHING RETURNING id
 """
 )
 _KEYED_ONE: Final = Statement(
@@ -91,10 +91,13 @@ def insert_plain(room: Room, jobs: Sequence[NewJob]) -> None:
     elif executor.vendor == "sqlite":
         with executor.transaction():
             executor.execute_many(_ONE, [_values(job, clock) for job in jobs])
+    elif len(jobs) <= ENQUEUE_CHUNK:
+        executor.execute(_MANY, _arrays(jobs, clock))
     else:
-        for start in range(0, len(jobs), ENQUEUE_CHUNK):
-            chunk = jobs[start : start + ENQUEUE_CHUNK]
-            executor.execute(_MANY, _arrays(chunk, clock))
+        # All of them or none, also where every statement commits.
+        with executor.transaction():
+            for start in range(0, len(jobs), ENQUEUE_CHUNK):
+                executor.execute(_MANY, _arrays(jobs[start : start + ENQUEUE_CHUNK], clock))
 
 
 def _clock(room: Room) -> datetime | None:

@@ -35,9 +35,11 @@ class _Held(NamedTuple):
     spent: int
 
 
+# Not a join: whatever the planner believes of the tables, jobs are looked up by their key.
 _COLUMNS: Final = """
-SELECT l.id, l.job_id, l.pump_id, l.acquired_at, l.expires_at, l.retry, j.spent
-FROM {{lease}} l JOIN {{job}} j ON j.id = l.job_id WHERE {where}
+SELECT l.id, l.job_id, l.pump_id, l.acquired_at, l.expires_at, l.retry,
+  (SELECT j.spent FROM {{job}} j WHERE j.id = l.job_id)
+FROM {{lease}} l WHERE {where}
 """
 _OF_PUMPS: Final = Statement(
     _COLUMNS.format(where="l.pump_id {any:pumps} ORDER BY l.expires_at, l.job_id")
@@ -74,6 +76,7 @@ def _read(room: Room, rows: Iterable[tuple[Any, ...]]) -> list[_Held]:
     return [
         _Held(uuid(a), uuid(b), uuid(c), instant(d), instant(e), retry, spent)
         for a, b, c, d, e, retry, spent in rows
+        if spent is not None
     ]
 
 

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
     from backwave_django.store.room import Room
 
+# No joins: whatever the planner believes of the tables, jobs are looked up by their keys.
 _OPEN: Final = """
-SELECT d.id, d.parent_id, d.child_id, d.mode, p.state, c.id FROM {{edge}} d
-LEFT JOIN {{job}} p ON p.id = d.parent_id LEFT JOIN {{job}} c ON c.id = d.child_id
-WHERE d.parent_id {{any:parents}} AND NOT d.settled
+SELECT d.id, d.parent_id, d.child_id, d.mode, (SELECT p.state FROM {{job}} p
+  WHERE p.id = d.parent_id), (SELECT c.id FROM {{job}} c WHERE c.id = d.child_id)
+FROM {{edge}} d WHERE d.parent_id {{any:parents}} AND NOT d.settled
 ORDER BY d.parent_id, d.child_id LIMIT {limit}
 """
 _CHILDREN: Final = Statement(

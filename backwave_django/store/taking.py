@@ -24,7 +24,7 @@ named AS MATERIALIZED (SELECT pick.id, pick.ord, gen_random_uuid() AS lease_id F
 claimed AS (
   UPDATE {job} j SET state = 'leased', run = j.run + 1,
     max_attempts = split_part(COALESCE(%(own)s::jsonb ->> j.wire_name, %(retry)s), ';', 1)::int
-  FROM named WHERE j.id = named.id
+  FROM named WHERE j.id = named.id AND j.id = ANY (ARRAY(SELECT n.id FROM named n))
   RETURNING named.lease_id, j.id, j.wire_name, j.queue, j.run, j.spent, j.payload,
     j.payload_version, j.tags::text AS tags, j.due_at, j.deadline, j.limit_key,
     j.unroutable_since, j.schedule, j.scheduled_for, j.workflow, j.trace,

@@ -36,7 +36,7 @@ FROM claimed
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
   NULL, NULL, NULL, NULL, NULL, clock_timestamp(), 0, i.ord, v.final,
-  v.final IS NULL AND EXISTS (SELECT 1 FROM {lease} l WHERE l.id = i.lease_id), q.id
+  v.final IS NULL AND (SELECT true FROM {lease} l WHERE l.id = i.lease_id), q.id
 FROM input i LEFT JOIN verdict v ON v.lease_id = i.lease_id
 LEFT JOIN queued q ON q.parent_id = v.job_id
 ORDER BY part, ord, due_at, id

@@ -13,6 +13,7 @@ from backwave_django.jobs.ids import new_id
 from backwave_django.store import PumpStore, default_store
 from backwave_django.store.applied import ANY_LEASE
 from backwave_django.store.applying_postgresql import _STATEMENTS, report_parameters
+from backwave_django.store.heartbeats import _AT_ONCE
 from backwave_django.store.leases import _lapsed_statement, _orphans
 from backwave_django.store.names import Statement
 from backwave_django.store.purging import _old
@@ -20,12 +21,13 @@ from backwave_django.store.survey import _AFTER, _keyed, _plain
 from backwave_django.store.sweeping import _late
 from backwave_django.store.taking import _candidates, plain_parameters, plain_statement
 from backwave_django.store.turning import _statement
-from tests.builders import SECOND, T0, claim_request, new_job, succeeded
+from tests.builders import SECOND, T0, beat, claim_request, new_job, succeeded
 
 postgres = pytest.mark.vendor("postgresql")
 
 BACKLOG = 20_000
 JOBS = "backwave_job"
+GROWING = {JOBS, "backwave_lease", "backwave_dependency", "backwave_outcome"}
 
 
 @pytest.fixture
@@ -53,12 +55,20 @@ def backlog(fresh_backlog: PumpStore) -> PumpStore:
 def plan(
     store: PumpStore, statement: Statement, parameters: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Explain a statement as the pump's session runs it; return its nodes."""
+    """Run a statement; return the nodes of the plan that the pump's session keeps for it."""
+    store.executor.fetch(statement, parameters)
+    return kept_plan(store, statement)
+
+
+def kept_plan(store: PumpStore, statement: Statement) -> list[dict[str, Any]]:
+    """Return the nodes of the plan that this session made when it first ran the statement."""
+    prepared = Statement("SELECT name, statement FROM pg_prepared_statements")
+    text = statement.numbered.decode()
+    ((name, _),) = [row for row in store.executor.fetch(prepared, {}) if row[1] == text]
     explain = Statement("SELECT 1")
-    explain.numbered = b"EXPLAIN (FORMAT JSON) " + statement.numbered
-    explain.names = statement.names
-    with store.executor.transaction():
-        ((found,),) = store.executor.fetch(explain, parameters)
+    nothing = ", ".join(["NULL"] * len(statement.names))
+    explain.numbered = f"EXPLAIN (FORMAT JSON) EXECUTE {name}({nothing})".encode()
+    ((found,),) = store.executor.fetch(explain, {})
     return list(nodes(found[0]["Plan"]))
 
 
@@ -75,6 +85,17 @@ def walks(found: list[dict[str, Any]]) -> list[str]:
         for node in found
         if (node["Node Type"] in {"Seq Scan", "Bitmap Heap Scan"} and node["Relation Name"] == JOBS)
         or (node["Node Type"] in {"Sort", "Incremental Sort"} and node["Plan Rows"] > 1_000)
+    ]
+
+
+def unbounded(found: list[dict[str, Any]]) -> list[str]:
+    """Scans of a table that grows which no condition on an index bounds."""
+    return [
+        f"{node['Node Type']} {node['Relation Name']}"
+        for node in found
+        if node.get("Relation Name") in GROWING
+        and "Scan" in node["Node Type"]
+        and "Index Cond" not in node
     ]
 
 
@@ -132,6 +153,23 @@ def test_turn_needs_no_statistics(fresh_backlog: PumpStore) -> None:
     found = turn_plan(fresh_backlog)
     assert walks(found) == []
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
+
+
+@postgres
+def test_turn_that_was_planned_over_empty_tables_reads_by_keys(store: PumpStore) -> None:
+    with connection.cursor() as cursor:
+        # Not even the ten pages that the planner assumes of a table it knows nothing of.
+        cursor.execute("VACUUM ANALYZE backwave_job, backwave_lease, backwave_dependency")
+    default_store().enqueue([new_job(1)])
+    assert unbounded(turn_plan(store)) == []
+
+
+@postgres
+def test_heartbeat_that_was_planned_over_empty_tables_reads_by_keys(store: PumpStore) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE backwave_job, backwave_lease")
+    store.heartbeat(beat(), now=T0)
+    assert unbounded(kept_plan(store, _AT_ONCE)) == []
 
 
 @postgres

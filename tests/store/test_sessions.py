@@ -16,7 +16,7 @@ EXPECTED = {
     "jit": "off",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
-    "plan_cache_mode": "force_custom_plan",
+    "plan_cache_mode": "force_generic_plan",
     "lock_timeout": "8000",
     "statement_timeout": "8000",
     "idle_in_transaction_session_timeout": "8000",

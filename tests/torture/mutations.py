@@ -130,7 +130,8 @@ MUTATIONS = (
         "an outcome needs some lease of its job, not its own",
         checks.late_outcome_changes_nothing,
         (
-            Swap(r"JOIN input i ON l\.id = i\.lease_id", "JOIN input i ON l.job_id = i.job_id"),
+            Swap(r"SELECT i\.lease_id FROM input i", "SELECT i.job_id AS lease_id FROM input i"),
+            Swap(r"WHERE l\.id = o\.lease_id", "WHERE l.job_id = o.lease_id"),
             Swap(r"JOIN input i ON i\.lease_id = r\.id", "JOIN input i ON i.job_id = r.job_id"),
         ),
     ),
@@ -142,7 +143,7 @@ MUTATIONS = (
     Mutation(
         "a report waits for leases that others hold",
         checks.report_steps_over_a_held_lease,
-        (Swap("FOR UPDATE OF l SKIP LOCKED", "FOR UPDATE OF l"),),
+        (Swap(r"FOR UPDATE SKIP LOCKED\) h", "FOR UPDATE) h"),),
     ),
     Mutation(
         "a limit is not locked before it is counted",
@@ -184,7 +185,7 @@ MUTATIONS = (
     Mutation(
         "a lease is renewed for whoever names it",
         checks.lease_of_another_pump_is_lost,
-        (Swap(r"AND l\.pump_id = %\(pump\)s ORDER BY", "ORDER BY"),),
+        (Swap(r"AND \(l\.pump_id = %\(pump\)s\) IS TRUE", ""),),
     ),
     Mutation(
         "a pause does not concern lanes that are known",

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
     from backwave_django.store.names import Statement
 
-#: A plan over the whole backlog is never right for the hot statements, and the lease table is
-#: empty at the moment when a plan would be cached.
+#: A plan over the whole backlog is never right for the hot statements. They are planned once for a
+#: connection: planning takes longer than a small batch, and they leave the planner no choice that
+#: depends on how full the tables are.
 PLANNER: Final = {
     "jit": "off",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
-    "plan_cache_mode": "force_custom_plan",
+    "plan_cache_mode": "force_generic_plan",
 }
 _DJANGO_ONLY: Final = ("context", "cursor_factory", "prepare_threshold", "pool")
 _SHORTEST_WAIT_MS: Final = 100
