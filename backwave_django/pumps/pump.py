@@ -209,7 +209,15 @@ class _Loop:
                     return
 
     def _awaited(self) -> list[e.Event]:
-        """Say that nothing else is there, and wait for what comes or comes due."""
+        """Say that nothing else is there, and wait for what comes or comes due.
+
+        What is about to be there counts as there.
+        """
+        ending, seconds = self._workers.settling()
+        if seconds > 0:
+            events = self._inbox.wait(seconds=seconds, at_least=ending)
+            if events:
+                return events
         self._tell(e.InboxEmpty())
         if not self._goes_on():
             return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from backwave_django.core.bounds import MAX_BATCH
 from backwave_django.core.contract import ClaimAnswer
@@ -22,28 +22,19 @@ if TYPE_CHECKING:
     from backwave_django.store.lanes import Lane, Survey
     from backwave_django.store.room import Room
 
-#: The default claim fits in.
-_EXACT_UP_TO: Final = 32
-_STEP: Final = 8
-
 logger = logging.getLogger("backwave.store")
 
 
 def claim(room: Room, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
     """Lease due jobs of ``request.queues``; see ``Store.claim``."""
     lanes = remembered(room, request, now=now)
-    jobs = take_plain(room, request, lanes, sized(room, request), now=now) if lanes else []
+    jobs = take_plain(room, request, lanes, sized(request), now=now) if lanes else []
     return complete(room, request, jobs, now=now)
 
 
-def sized(room: Room, request: ClaimRequest) -> int:
-    """Return how many jobs a claim takes at most: a little less than asked for when that is many.
-
-    Each size has a statement of its own, so there are few above the common ones.
-    """
-    size = min(request.limit, MAX_BATCH)
-    exact = room.exact or room.executor.vendor != "postgresql" or size <= _EXACT_UP_TO
-    return size if exact else size - size % _STEP
+def sized(request: ClaimRequest) -> int:
+    """Return how many jobs a claim takes at most."""
+    return min(request.limit, MAX_BATCH)
 
 
 def remembered(room: Room, request: ClaimRequest, *, now: datetime) -> list[Lane]:
@@ -59,7 +50,7 @@ def complete(
     room: Room, request: ClaimRequest, jobs: list[LeasedJob], *, now: datetime
 ) -> ClaimAnswer:
     """Answer a full batch; otherwise look everywhere, and take what is due there."""
-    if jobs and len(jobs) >= sized(room, request):
+    if jobs and len(jobs) >= sized(request):
         return _withheld(room, request, jobs, now=now)
     try:
         return _full_pass(room, request, jobs, now=now)
@@ -90,7 +81,7 @@ def _full_pass(
     seen = _look(room, request, now=now)
     key_cursor = request.key_cursor
     due = [lane for lane in seen.lanes if lane.first_due is not None and lane.first_due <= now]
-    size = sized(room, request)
+    size = sized(request)
     left = size - len(jobs)
     if due and left > 0:
         jobs += _take(room, request, seen, due, left, now=now)

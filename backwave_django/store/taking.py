@@ -41,34 +41,26 @@ SELECT lease_id, id, wire_name, queue, run, spent, payload, payload_version, tag
   deadline, limit_key, unroutable_since, schedule, scheduled_for, workflow, trace, retry,
   %(expires)s::timestamptz, priority, clock_timestamp()"""
 _ROWS: Final = LEASED_COLUMNS + " FROM claimed ORDER BY ord, due_at, id"
-_PLAIN: Final = """
+_TAKE: Final = """
 lane AS MATERIALIZED (
   SELECT l.queue, l.priority, l.floor_due, l.floor_id, l.ord
   FROM unnest(%(queues)s::text[], %(priorities)s::smallint[], %(floors)s::timestamptz[],
     %(floor_ids)s::uuid[]) WITH ORDINALITY AS l(queue, priority, floor_due, floor_id, ord)
-  LEFT JOIN {{queue}} q ON q.name = l.queue
+  LEFT JOIN {queue} q ON q.name = l.queue
   WHERE q.name IS NULL OR (q."limit" IS NULL AND (NOT q.paused OR q.paused_until <= %(now)s))
   ORDER BY l.ord),
 pick AS MATERIALIZED (
   SELECT j.id, lane.ord FROM lane CROSS JOIN LATERAL (
-    SELECT b.id FROM {{job}} b
+    SELECT b.id FROM {job} b
     WHERE b.state = 'scheduled' AND b.limit_key IS NULL AND b.queue = lane.queue
       AND b.priority = lane.priority AND b.due_at <= %(now)s
       AND (b.due_at, b.id) >= (lane.floor_due, lane.floor_id)
       AND (b.deadline IS NULL OR b.deadline > %(now)s)
-    ORDER BY b.due_at, b.id LIMIT {limit} FOR UPDATE SKIP LOCKED) j LIMIT {limit}),
+    ORDER BY b.due_at, b.id LIMIT %(size)s FOR UPDATE SKIP LOCKED) j LIMIT %(size)s),
 """
-
-
-def taking_plain(limit: int) -> str:
-    """Return the common table expressions that lease at most ``limit`` jobs of plain lanes."""
-    return _PLAIN.format(limit=limit) + LEASING
-
-
-@cache
-def plain_statement(limit: int) -> Statement:
-    """Return the statement that leases at most ``limit`` jobs of plain lanes."""
-    return Statement("WITH" + taking_plain(limit) + _ROWS)
+#: Common table expressions that lease due jobs of plain lanes, at most ``size`` of them.
+TAKING_PLAIN: Final = _TAKE + LEASING
+_TAKE_PLAIN: Final = Statement("WITH" + TAKING_PLAIN + _ROWS)
 
 
 @lru_cache(maxsize=64)
@@ -83,9 +75,9 @@ def retry_parameters(table: RetryTable) -> dict[str, str]:
 
 
 def plain_parameters(
-    room: Room, request: ClaimRequest, lanes: Sequence[Lane], *, now: datetime
+    room: Room, request: ClaimRequest, lanes: Sequence[Lane], size: int, *, now: datetime
 ) -> dict[str, Any]:
-    """Return the parameters of ``plain_statement``."""
+    """Return the parameters of ``TAKING_PLAIN``."""
     floors = [room.lanes.floor(lane) for lane in lanes]
     return {
         "queues": [lane.queue for lane in lanes],
@@ -95,6 +87,7 @@ def plain_parameters(
         "now": now,
         "expires": now + request.lease_duration,
         "pump": request.pump_id,
+        "size": size,
         **retry_parameters(request.retries),
     }
 
@@ -103,8 +96,8 @@ def take_plain(
     room: Room, request: ClaimRequest, lanes: Sequence[Lane], limit: int, *, now: datetime
 ) -> list[LeasedJob]:
     """Lease at most ``limit`` due jobs of ``lanes`` in one statement, without any cap."""
-    parameters = plain_parameters(room, request, lanes, now=now)
-    return taken(room, room.executor.fetch(plain_statement(limit), parameters))
+    parameters = plain_parameters(room, request, lanes, limit, now=now)
+    return taken(room, room.executor.fetch(_TAKE_PLAIN, parameters))
 
 
 def taken(room: Room, rows: Sequence[tuple[Any, ...]]) -> list[LeasedJob]:

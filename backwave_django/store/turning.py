@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from backwave_django.core.contract import History, ReportAnswer
@@ -16,9 +15,9 @@ from backwave_django.store.observing import is_watched
 from backwave_django.store.outcomes import report, settle_applied
 from backwave_django.store.taking import (
     LEASED_COLUMNS,
+    TAKING_PLAIN,
     plain_parameters,
     taken,
-    taking_plain,
 )
 
 if TYPE_CHECKING:
@@ -45,9 +44,9 @@ _BOTH: Final = LEASED_COLUMNS + _PARTS
 _FINAL: Final = 23
 
 
-@cache
-def _statement(*, kept: bool, limit: int) -> Statement:
-    return Statement(APPLYING[kept] + "," + taking_plain(limit) + _BOTH)
+_STATEMENTS: Final = {
+    kept: Statement(text + "," + TAKING_PLAIN + _BOTH) for kept, text in APPLYING.items()
+}
 
 
 def turn(
@@ -92,9 +91,8 @@ def _merged(
     """
     kept = room.settings.history is not History.OFF
     parameters = report_parameters(room, outcomes, fence=ANY_LEASE, now=now)
-    parameters |= plain_parameters(room, request, lanes, now=now)
-    statement = _statement(kept=kept, limit=sized(room, request))
-    rows = room.fetch_alone(statement, parameters)
+    parameters |= plain_parameters(room, request, lanes, sized(request), now=now)
+    rows = room.fetch_alone(_STATEMENTS[kept], parameters)
     told, claimed = rows[: len(outcomes)], rows[len(outcomes) :]
     answers = [
         applied(outcome, row[_FINAL], exists=row[_FINAL + 1], queued=row[_FINAL + 2])

@@ -19,8 +19,8 @@ from backwave_django.store.names import Statement
 from backwave_django.store.purging import _old
 from backwave_django.store.survey import _AFTER, _keyed, _plain
 from backwave_django.store.sweeping import _late
-from backwave_django.store.taking import _candidates, plain_parameters, plain_statement
-from backwave_django.store.turning import _statement
+from backwave_django.store.taking import _TAKE_PLAIN, _candidates, plain_parameters
+from backwave_django.store.turning import _STATEMENTS as _TURNS
 from tests.builders import SECOND, T0, beat, claim_request, new_job, succeeded
 
 postgres = pytest.mark.vendor("postgresql")
@@ -113,8 +113,8 @@ def test_claim_reads_one_index_range_per_lane(backlog: PumpStore) -> None:
     backlog.claim(request, now=T0 + 60 * SECOND)
     room = backlog._room
     lanes = room.lanes.known(request.queues, now=T0 + 60 * SECOND)
-    parameters = plain_parameters(room, request, lanes, now=T0 + 60 * SECOND)
-    found = plan(backlog, plain_statement(32), parameters)
+    parameters = plain_parameters(room, request, lanes, 32, now=T0 + 60 * SECOND)
+    found = plan(backlog, _TAKE_PLAIN, parameters)
     assert walks(found) == []
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
 
@@ -137,8 +137,8 @@ def turn_plan(store: PumpStore) -> list[dict[str, Any]]:
     assert room.settings.history is not History.OFF
     parameters = report_parameters(room, list(map(succeeded, jobs)), fence=ANY_LEASE, now=now)
     lanes = room.lanes.known(request.queues, now=now)
-    parameters |= plain_parameters(room, request, lanes, now=now)
-    return plan(store, _statement(kept=True, limit=32), parameters)
+    parameters |= plain_parameters(room, request, lanes, 32, now=now)
+    return plan(store, _TURNS[True], parameters)
 
 
 @postgres

@@ -9,6 +9,7 @@ from backwave_django.core.states import JobState
 from backwave_django.models import Job, Lease, Outcome, SettleQueue
 from backwave_django.store import PumpStore, default_store
 from backwave_django.store import claims as claims_module
+from backwave_django.store.names import Statement
 from tests.builders import (
     MINUTE,
     SECOND,
@@ -150,9 +151,13 @@ def test_hinted_lane_is_claimed_though_no_survey_saw_it(store: PumpStore) -> Non
     assert numbers(answer)[0] == 1
 
 
-def test_large_claims_are_rounded_down_to_few_sizes(store: PumpStore, database_vendor: str) -> None:
-    store.enqueue([new_job(number) for number in range(1, 121)])
-    answers = [store.claim(claim_request(limit=47), now=T0) for _ in range(3)]
-    sizes = [40, 40, 40] if database_vendor == "postgresql" else [47, 47, 26]
-    assert [len(answer.jobs) for answer in answers] == sizes
-    assert [answer.short for answer in answers] == [size == 26 for size in sizes]
+def test_claims_of_every_size_share_one_plan(store: PumpStore, database_vendor: str) -> None:
+    store.enqueue([new_job(number) for number in range(1, 101)])
+    assert [
+        len(store.claim(claim_request(limit=size), now=T0 + number * SECOND / 100).jobs)
+        for number, size in enumerate((1, 37, 59), start=1)
+    ] == [1, 37, 59]
+    if database_vendor == "postgresql":
+        prepared = Statement("SELECT statement FROM pg_prepared_statements")
+        texts = [row[0] for row in store.executor.fetch(prepared, {})]
+        assert sum("pick AS MATERIALIZED" in text and "lane AS" in text for text in texts) == 1

@@ -138,7 +138,7 @@ MUTATIONS = (
     Mutation(
         "a claim waits for rows that others hold",
         checks.claim_steps_over_a_held_row,
-        (Swap(r"(LIMIT \d+) FOR UPDATE SKIP LOCKED", r"\1 FOR UPDATE"),),
+        (Swap(r"FOR UPDATE SKIP LOCKED\) j", "FOR UPDATE) j"),),
     ),
     Mutation(
         "a report waits for leases that others hold",
