@@ -49,8 +49,11 @@ def remembered(room: Room, request: ClaimRequest, *, now: datetime) -> list[Lane
 def complete(
     room: Room, request: ClaimRequest, jobs: list[LeasedJob], *, now: datetime
 ) -> ClaimAnswer:
-    """Answer a full batch; otherwise look everywhere, and take what is due there."""
-    if jobs and len(jobs) >= sized(request):
+    """Answer a full batch; otherwise look everywhere, and take what is due there.
+
+    What a hint was about is answered at once: it runs while the next claim looks everywhere.
+    """
+    if jobs and (len(jobs) >= sized(request) or request.hinted):
         return _withheld(room, request, jobs, now=now)
     try:
         return _full_pass(room, request, jobs, now=now)

@@ -78,6 +78,7 @@ _WORDS: Final[dict[str, dict[str, object]]] = {
         "any": _Fragment("= ANY(%(?)s)"),
         "instant": _Fragment("%(?)s::timestamptz"),
         "now": "statement_timestamp()",
+        "clock": "clock_timestamp()",
         "true": "true",
         "false": "false",
         "json": _Fragment("%(?)s::jsonb"),
@@ -93,6 +94,8 @@ _WORDS: Final[dict[str, dict[str, object]]] = {
         "any": _Fragment("IN (SELECT value FROM json_each(%(?)s))"),
         "instant": _Fragment("%(?)s"),
         "now": "NULL",
+        # Milliseconds are all that SQLite 3.35 tells; it cuts, so nothing is due in the future.
+        "clock": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
         "true": "1",
         "false": "0",
         "json": _Fragment("%(?)s"),

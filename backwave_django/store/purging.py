@@ -60,6 +60,32 @@ _PUMPS: Final = Statement(
 )
 
 
+# Mostly there is nothing: one look tells, without a transaction.
+_SOMETHING: Final = "EXISTS (SELECT 1 FROM {{job}} j WHERE j.state = '{state}'"
+_SOMETHING_OLD: Final = _SOMETHING + " AND j.state IN {{terminal}} AND j.terminal_at < %({state})s)"
+_OLD_ACTION: Final = "EXISTS (SELECT 1 FROM {action} a WHERE a.at < %(actions)s)"
+_OLD_PUMP: Final = "EXISTS (SELECT 1 FROM {pump} p WHERE p.seen_at < %(pumps)s)"
+
+
+@cache
+def _anything(names: tuple[str, ...]) -> Statement:
+    texts = {"actions": _OLD_ACTION, "pumps": _OLD_PUMP}
+    looks = [texts.get(name) or _SOMETHING_OLD.format(state=name) for name in names]
+    return Statement(f"SELECT {' OR '.join(looks) or '{false}'}, {{clock}}")
+
+
+def _look(room: Room, *, now: datetime) -> tuple[bool, datetime]:
+    """Return whether anything is past its retention, with the clock."""
+    retention = room.settings.retention
+    horizons = {state.value: at for state, at in retention.horizons(now=now)}
+    if retention.operator_actions is not None:
+        horizons["actions"] = now - retention.operator_actions
+    if retention.dead_pumps is not None:
+        horizons["pumps"] = now - retention.dead_pumps
+    ((found, clock),) = room.executor.fetch(_anything(tuple(horizons)), horizons)
+    return bool(found), room.told(clock)
+
+
 @cache
 def _old(state: str, limit: int) -> Statement:
     return Statement(_OLD.format(state=state, limit=limit))
@@ -67,6 +93,9 @@ def _old(state: str, limit: int) -> Statement:
 
 def purge(room: Room, *, limit: int, now: datetime) -> SweepAnswer:
     """Delete what is past its retention; see ``Store.purge``."""
+    anything, clock = _look(room, now=now)
+    if not anything:
+        return SweepAnswer(count=0, full=False, clock=clock)
     with room.executor.transaction():
         room.executor.relax()
         count = _purge_jobs(room, limit=limit, now=now)

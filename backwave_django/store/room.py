@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from backwave_django.store.lanes import LaneMemory
 from backwave_django.store.names import Statement
@@ -14,13 +14,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from backwave_django.core.contract import StoreSettings
+    from backwave_django.store.chores import Look
     from backwave_django.store.executor import Executor, Row
 
-_CLOCK = {
-    "postgresql": Statement("SELECT clock_timestamp()"),
-    # Milliseconds are all that SQLite 3.35 tells; it cuts, so nothing is due in the future.
-    "sqlite": Statement("SELECT strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')"),
-}
+_CLOCK: Final = Statement("SELECT {clock}")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +35,8 @@ class Room:
     exact: bool = False
     hints: bool = True
     lanes: LaneMemory = field(default_factory=LaneMemory)
+    #: The last look at the chores. Whoever makes a new chore through this room forgets it.
+    look: Look | None = None
     #: The clock of the last answer that carried one.
     last_clock: datetime | None = None
 
@@ -52,7 +51,7 @@ class Room:
         """Return the database's clock."""
         if self.fixed_clock is not None:
             return self.fixed_clock()
-        return self.told(self.executor.fetch(_CLOCK[self.executor.vendor], {})[0][0])
+        return self.told(self.executor.fetch(_CLOCK, {})[0][0])
 
     def told(self, value: object) -> datetime:
         """Return the clock that came with an answer of the database."""

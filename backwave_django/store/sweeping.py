@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from backwave_django.core.contract import History, SweepAnswer
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
+from backwave_django.store.chores import Sweep, look
 from backwave_django.store.endings import APPEND, END, ending
 from backwave_django.store.names import Statement
 from backwave_django.store.observing import observe_ends
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
 
     from backwave_django.store.room import Room
 
-_PROBE: Final = Statement(
-    """
-SELECT EXISTS (SELECT 1 FROM {settle} s LEFT JOIN {job} p ON p.id = s.parent_id
-    WHERE p.id IS NULL OR p.state IN {terminal}),
-  EXISTS (SELECT 1 FROM {job} j WHERE j.state = 'scheduled' AND j.deadline IS NOT NULL
-    AND j.deadline <= %(now)s)
-"""
-)
 _LEFT_OVER: Final = """
 SELECT s.id, s.parent_id FROM {{settle}} s LEFT JOIN {{job}} p ON p.id = s.parent_id
 WHERE p.id IS NULL OR p.state IN {{terminal}}
@@ -50,15 +43,14 @@ def _late(limit: int) -> Statement:
 
 def settle(room: Room, *, limit: int, now: datetime) -> SweepAnswer:
     """Drain the settle queue and end passed deadlines; see ``Store.settle``."""
-    rows = room.executor.fetch(_PROBE, {"now": now})
-    left_over, late = map(bool, rows[0])
-    edges = jobs = 0
-    if left_over or late:
-        with room.executor.transaction():
-            room.executor.relax()
-            edges = _settle_left_over(room, limit=limit, now=now) if left_over else 0
-            # Settling may have freed jobs that are late already.
-            jobs = _end_late(room, limit=limit, now=now)
+    seen = look(room, Sweep.SETTLE, now=now)
+    if not (seen.left_over or seen.late):
+        return SweepAnswer(count=0, full=False, clock=seen.clock)
+    with room.executor.transaction():
+        room.executor.relax()
+        edges = _settle_left_over(room, limit=limit, now=now) if seen.left_over else 0
+        # Settling may have freed jobs that are late already.
+        jobs = _end_late(room, limit=limit, now=now)
     return SweepAnswer(count=edges + jobs, full=limit in {edges, jobs}, clock=room.clock())
 
 
