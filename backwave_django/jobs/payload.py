@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeAlias
 from uuid import UUID
 
@@ -109,12 +110,18 @@ def _argument(index: int, names: Sequence[str]) -> str:
 
 
 def _encode_keywords(kwargs: Mapping[str, object]) -> str:
-    try:
-        keys = [_write_key(name) for name in kwargs]
-    except Refused as refused:
-        raise refused.error("keyword arguments") from None
-    values = (encode(value, where=f"argument {name!r}") for name, value in kwargs.items())
-    return _object([f"{key}:{value}" for key, value in zip(keys, values, strict=True)])
+    written: list[str] = []
+    for name, value in kwargs.items():
+        try:
+            key = _write_name(name)
+        except Refused as refused:
+            raise refused.error("keyword arguments") from None
+        try:
+            text = _WRITERS.get(type(value), _write_other)(value, 0)
+        except Refused as refused:
+            raise refused.error(f"argument {name!r}") from None
+        written.append(f"{key}:{text}")
+    return _object(written)
 
 
 def _write_none(_value: None, _depth: int) -> str:
@@ -176,6 +183,11 @@ def _write_key(key: Any) -> str:
     if (flaw := _flaw(text)) is not None:
         raise Refused(f"the key {reprlib.repr(text)} has {flaw}", "use keys without it")
     return _quote(text)
+
+
+#: Parameters have few names, and each is written with every call. Typed, because a member of an
+#: enumeration may equal a text and is refused all the same.
+_write_name = lru_cache(maxsize=4096, typed=True)(_write_key)
 
 
 def _write_other(value: Any, depth: int) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.bounds import ENQUEUE_CHUNK
 from backwave_django.store.names import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -29,21 +30,46 @@ VALUES (%(id)s, %(wire_name)s, %(queue)s, 'scheduled', %(priority)s,
   %(workflow)s, %(trace)s, COALESCE({instant:clock}, {now}))
 """
 )
-_MANY: Final = Statement(
+#: What a batch of jobs may have in common, with its type. A column of one value is sent as that.
+_SHARED: Final = {
+    "wire_name": "text",
+    "queue": "text",
+    "priority": "smallint",
+    "due_at": "timestamptz",
+    "deadline": "timestamptz",
+    "payload_version": "int",
+    "tags": "text",
+    "limit_key": "text",
+    "schedule": "text",
+    "scheduled_for": "timestamptz",
+    "workflow": "uuid",
+    "trace": "text",
+}
+_MANY: Final = (
     _COLUMNS
     + """
-SELECT n.id, n.wire_name, n.queue, 'scheduled', n.priority,
-  COALESCE(n.due_at, %(clock)s::timestamptz, statement_timestamp()), n.deadline, 0, 0, n.payload,
-  n.payload_version, n.tags::jsonb, n.limit_key, 0, n.schedule, n.scheduled_for, n.workflow,
-  n.trace, COALESCE(%(clock)s::timestamptz, statement_timestamp())
-FROM unnest(%(id)s::uuid[], %(wire_name)s::text[], %(queue)s::text[], %(priority)s::smallint[],
-  %(due_at)s::timestamptz[], %(deadline)s::timestamptz[], %(payload)s::text[],
-  %(payload_version)s::int[], %(tags)s::text[], %(limit_key)s::text[], %(schedule)s::text[],
-  %(scheduled_for)s::timestamptz[], %(workflow)s::uuid[], %(trace)s::text[])
-  AS n(id, wire_name, queue, priority, due_at, deadline, payload, payload_version, tags,
-    limit_key, schedule, scheduled_for, workflow, trace)
+SELECT n.id, {wire_name}, {queue}, 'scheduled', {priority},
+  COALESCE({due_at}, %(clock)s::timestamptz, statement_timestamp()), {deadline}, 0, 0, n.payload,
+  {payload_version}, {tags}::jsonb, {limit_key}, 0, {schedule}, {scheduled_for}, {workflow},
+  {trace}, COALESCE(%(clock)s::timestamptz, statement_timestamp())
+FROM unnest(string_to_array(%(id)s, ',')::uuid[], {arrays}) AS n(id, {names})
 """
 )
+
+
+@cache
+def _many(varying: tuple[str, ...]) -> Statement:
+    """Return the statement for jobs that differ in ``varying``, their ids and payloads."""
+    words: dict[str, str] = {
+        name: f"n.{name}" if name in varying else f"%({name})s::{kind}"
+        for name, kind in _SHARED.items()
+    }
+    kinds = {"payload": "text"} | {name: _SHARED[name] for name in varying}
+    words["arrays"] = ", ".join(f"%({name})s::{kind}[]" for name, kind in kinds.items())
+    words["names"] = ", ".join(kinds)
+    return Statement(_MANY.replace("{job}", "{{job}}").format(**words))
+
+
 _KEYED: Final = Statement(
     """
 INSERT INTO {job} (id, wire_name, queue, state, priority, due_at, deadline, run, spent, payload,
@@ -92,12 +118,12 @@ def insert_plain(room: Room, jobs: Sequence[NewJob]) -> None:
         with executor.transaction():
             executor.execute_many(_ONE, [_values(job, clock) for job in jobs])
     elif len(jobs) <= ENQUEUE_CHUNK:
-        executor.execute(_MANY, _arrays(jobs, clock))
+        _insert_many(room, jobs, clock)
     else:
         # All of them or none, also where every statement commits.
         with executor.transaction():
             for start in range(0, len(jobs), ENQUEUE_CHUNK):
-                executor.execute(_MANY, _arrays(jobs[start : start + ENQUEUE_CHUNK], clock))
+                _insert_many(room, jobs[start : start + ENQUEUE_CHUNK], clock)
 
 
 def _clock(room: Room) -> datetime | None:
@@ -127,31 +153,31 @@ def _values(job: NewJob, clock: datetime | None) -> dict[str, Any]:
     }
 
 
-def _arrays(jobs: Sequence[NewJob], clock: datetime | None) -> dict[str, Any]:
-    """The same as ``_values``, a column at a time: many jobs come at once."""
-    return {
-        "id": [job.id for job in jobs],
+def _insert_many(room: Room, jobs: Sequence[NewJob], clock: datetime | None) -> None:
+    """Send a column at a time: many jobs come at once, and mostly differ in two of them."""
+    columns: dict[str, list[Any]] = {
         "wire_name": [job.wire_name for job in jobs],
         "queue": [job.queue for job in jobs],
         "priority": [-job.priority for job in jobs],
-        "due_at": _column(job.due_at for job in jobs),
-        "deadline": _column(job.deadline for job in jobs),
-        "payload": [job.payload for job in jobs],
+        "due_at": [job.due_at for job in jobs],
+        "deadline": [job.deadline for job in jobs],
         "payload_version": [job.payload_version for job in jobs],
         "tags": [job.tags for job in jobs],
-        "limit_key": _column(job.limit_key for job in jobs),
-        "schedule": _column(job.schedule for job in jobs),
-        "scheduled_for": _column(job.scheduled_for for job in jobs),
-        "workflow": _column(job.workflow for job in jobs),
-        "trace": _column(job.trace for job in jobs),
-        "clock": clock,
+        "limit_key": [job.limit_key for job in jobs],
+        "schedule": [job.schedule for job in jobs],
+        "scheduled_for": [job.scheduled_for for job in jobs],
+        "workflow": [job.workflow for job in jobs],
+        "trace": [job.trace for job in jobs],
     }
-
-
-def _column(values: Iterable[object]) -> list[object] | None:
-    """Return a column; nothing for one of NULLs, which ``unnest`` fills up by itself."""
-    column = list(values)
-    return None if column.count(None) == len(column) else column
+    size = len(jobs)
+    varying = tuple(name for name, found in columns.items() if found.count(found[0]) < size)
+    parameters: dict[str, Any] = {
+        name: found if name in varying else found[0] for name, found in columns.items()
+    }
+    parameters["id"] = ",".join([job.id.hex for job in jobs])
+    parameters["payload"] = [job.payload for job in jobs]
+    parameters["clock"] = clock
+    room.executor.execute(_many(varying), parameters)
 
 
 def insert_related(
