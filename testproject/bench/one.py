@@ -26,15 +26,19 @@ WORKLOADS = (
     "idle",
     "recovery",
 )
+#: Large states of our own tables: not among ``all``, since each takes minutes.
+FLAT = ("flat-backlog", "flat-future", "flat-finished", "flat-snapshot", "flat-stale")
 
 
 def main() -> None:
     """Prepare, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("workload", choices=WORKLOADS + FLAT)
     parser.add_argument("--jobs", type=int, required=True)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--processes", type=int, required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--explain", action="store_true")
     options = parser.parse_args()
     django.setup()
     figures = _measure(options)
@@ -65,14 +69,17 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         log=Path(os.environ["BENCH_LEDGER"]).with_suffix(".log"),
     )
     try:
-        figures = _run(workloads, bench, options.workload)
+        figures = _run(workloads, bench, options)
     except workloads.TooSlow as error:
         tail = bench.log.read_text(errors="replace")[-4000:]
         raise SystemExit(f"{error}\n{tail}") from error
     return {**figures, "environment": {**environment(), "debug": settings.DEBUG}}
 
 
-def _run(workloads: Any, bench: Any, workload: str) -> dict[str, Any]:
+def _run(workloads: Any, bench: Any, options: argparse.Namespace) -> dict[str, Any]:
+    workload = options.workload
+    if workload in FLAT:
+        return _flat(bench, options)
     if workload.startswith("enqueue-"):
         found: dict[str, Any] = workloads.enqueue(bench, workload.removeprefix("enqueue-"))
     elif workload in {"noop", "sleep", "orm"}:
@@ -80,6 +87,15 @@ def _run(workloads: Any, bench: Any, workload: str) -> dict[str, Any]:
     else:
         found = getattr(workloads, workload)(bench)
     return found
+
+
+def _flat(bench: Any, options: argparse.Namespace) -> dict[str, Any]:
+    from testproject.bench.states import flat
+
+    if os.environ["BENCH_CONTESTANT"] != "backwave":
+        raise SystemExit("the large states are those of backwave's own tables")
+    state = options.workload.removeprefix("flat-")
+    return flat(bench, state, rows=options.rows, explain=options.explain)
 
 
 def _statements_extension() -> None:

@@ -15,6 +15,11 @@ HEADLINE = {
     "latency": "p50_ms",
     "idle": "statements_per_minute",
     "recovery": "recovered_s",
+    "flat-backlog": "flatness",
+    "flat-future": "flatness",
+    "flat-finished": "flatness",
+    "flat-snapshot": "flatness",
+    "flat-stale": "flatness",
 }
 
 

@@ -24,7 +24,7 @@ INSTALLED_APPS.remove("testproject.shop")
 BACKWAVE = {
     "GROUPS": {
         "bench": {
-            "QUEUES": ["bench"],
+            "QUEUES": os.environ.get("BENCH_QUEUES", "bench").split(","),
             "POOL_SIZE": int(os.environ.get("BENCH_SLOTS", "20")),
             "PUMPS": int(os.environ.get("BENCH_PUMPS", "1")),
             "MAX_CLAIM_BATCH": int(os.environ.get("BENCH_CLAIM_BATCH", "100")),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from testproject.bench.contestants.catalogue import PEERS
-from testproject.bench.one import WORKLOADS
+from testproject.bench.one import FLAT, WORKLOADS
 from testproject.bench.report import HEADLINE, medians, ratio, table
 from testproject.devpostgres import PrivatePostgres
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 ROOT = Path(__file__).resolve().parents[4]
+_GROUPS = {"all": WORKLOADS, "flat": FLAT}
 SERVER_SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements",
     "shared_buffers": "512MB",
@@ -48,8 +49,20 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workload",
             action="append",
-            choices=[*WORKLOADS, "all"],
-            help="what to measure; may be given several times (default: noop)",
+            choices=[*WORKLOADS, "all", *FLAT, "flat"],
+            help="what to measure; may be given several times (default: noop); flat is all large "
+            "states of the tables, all is all the others",
+        )
+        parser.add_argument(
+            "--rows",
+            type=int,
+            default=1_000_000,
+            help="rows of a large state; four times as many finished ones (default: 1000000)",
+        )
+        parser.add_argument(
+            "--explain",
+            metavar="FILE",
+            help="write the plans of the hot statements in the large states to this file",
         )
         parser.add_argument(
             "--peer", action="append", choices=PEERS, default=[], help="run it in turn with ours"
@@ -74,7 +87,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Measure each workload with each contestant in turn, A B A B."""
         chosen = options["workload"] or ["noop"]
-        workloads = list(WORKLOADS) if "all" in chosen else chosen
+        workloads = [name for one in chosen for name in _GROUPS.get(one, (one,))]
         contestants = ["backwave", *options["peer"]]
         rows: list[dict[str, Any]] = []
         with ExitStack() as stack:
@@ -100,12 +113,18 @@ class Command(BaseCommand):
         self, name: str, workload: str, environ: dict[str, str], options: dict[str, Any]
     ) -> dict[str, Any]:
         command = [sys.executable, "-m", "testproject.bench.one", workload]
-        for option in ("jobs", "slots", "processes"):
+        for option in ("jobs", "slots", "processes", "rows"):
             command += [f"--{option}", str(options[option])]
+        if options["explain"]:
+            command.append("--explain")
         done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)  # noqa: PLW1510 - the code is looked at
         if done.returncode:
             raise CommandError(f"{name}, {workload}: {done.stderr.strip() or done.stdout.strip()}")
         found = json.loads(done.stdout.splitlines()[-1])
+        plans = found.pop("plans", None)
+        if plans is not None:
+            with Path(options["explain"]).open("a") as file:
+                file.write(f"-- {workload}\n\n{plans}\n")
         return {"contestant": name, **found}
 
     def _say(self, line: dict[str, Any]) -> None:
