@@ -5,7 +5,7 @@ Payloads, outputs and tags are JSON texts here: the core never looks inside them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,12 +41,13 @@ class NewJob:
 
     ``due_at`` of ``None`` means now, by the database's clock. ``priority`` is what a caller
     writes: -100 to 100, high first. ``parents`` pairs the ids this job waits for with a mode.
+    Its text leaves the payload out, which may hold what no log or error report should.
     """
 
     id: UUID
     wire_name: str
     queue: str
-    payload: str
+    payload: str = field(repr=False)
     payload_version: int = 1
     priority: int = 0
     due_at: datetime | None = None
@@ -78,7 +79,8 @@ class LeasedJob(NamedTuple):
 
     A plain tuple in the order of the claim's columns: thousands of them are built each second.
     ``run`` counts claims, ``spent`` the attempts used up before this one; ``retry`` holds the
-    numbers that govern this attempt, as ``Retry.encode`` writes them.
+    numbers that govern this attempt, as ``Retry.encode`` writes them. Its text leaves the payload
+    out, as that of ``NewJob`` does.
     """
 
     lease_id: UUID
@@ -100,6 +102,12 @@ class LeasedJob(NamedTuple):
     trace: str | None
     retry: str
     expires_at: datetime
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(lease_id={self.lease_id!s}, job_id={self.job_id!s}, "
+            f"wire_name={self.wire_name!r}, run={self.run}, spent={self.spent})"
+        )
 
     @property
     def attempt(self) -> int:

@@ -71,7 +71,8 @@ class Outcome(NamedTuple):
     """The end of one attempt, under the lease it was produced under.
 
     ``state`` is ``SCHEDULED`` with ``due_at``, or terminal with ``cause``. ``tags`` is a JSON
-    object to be merged into the job's; ``output`` is kept on success only.
+    object to be merged into the job's; ``output`` is kept on success only. Its text leaves out
+    what may hold secrets: the output, the failure's words and the log.
     """
 
     lease_id: UUID
@@ -87,6 +88,12 @@ class Outcome(NamedTuple):
     failure: Failure | None = None
     unroutable: Unroutable | None = None
     log: str | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(lease_id={self.lease_id!s}, job_id={self.job_id!s}, "
+            f"kind={self.kind.value!r}, state={self.state.value!r})"
+        )
 
     @property
     def spends(self) -> bool:

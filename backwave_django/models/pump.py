@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Pump(models.Model):
-    """One pump, live or gone. ``seen_at`` is the database's clock at its last heartbeat."""
+    """One pump, live or gone. ``seen_at``: its last beat, as it sees the database's clock."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     group = models.CharField(_("group"), max_length=100)
