@@ -15,6 +15,7 @@ from backwave_django.core.errors import (
     InvalidDeclaration,
     InvalidOption,
     JobGone,
+    JobTimedOut,
     NotAnAncestor,
     PayloadTooLarge,
     RetryAfter,
@@ -45,6 +46,7 @@ from backwave_django.jobs.injection import context, service
 from backwave_django.jobs.job_type import JobType
 from backwave_django.jobs.limits import Limit
 from backwave_django.jobs.observers import on_outcome
+from backwave_django.jobs.ports import JobRecord, Reason
 from backwave_django.jobs.schedules import add_schedule, schedule
 from backwave_django.jobs.signatures import Signature
 from backwave_django.jobs.workflow_handle import WorkflowHandle
@@ -67,12 +69,15 @@ __all__ = [
     "JobContext",
     "JobGone",
     "JobHandle",
+    "JobRecord",
     "JobState",
+    "JobTimedOut",
     "JobType",
     "Limit",
     "NotAnAncestor",
     "OutcomeEvent",
     "PayloadTooLarge",
+    "Reason",
     "Retry",
     "RetryAfter",
     "RetryScope",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from backwave_django.core.contract import ActionAnswer, Actor, WorkflowAnswer
     from backwave_django.core.jobs import Enqueued, NewJob
+    from backwave_django.core.limits import Cap
     from backwave_django.core.workflows import NewWorkflow, RetryScope
 
 
@@ -71,7 +72,7 @@ def _intake() -> ports.Intake:
         ) -> tuple[Enqueued, ...]:
             return default_store().start_workflow(workflow, jobs)
 
-        def declare_limits(self, limits: Mapping[str, int]) -> None:
+        def declare_limits(self, limits: Mapping[str, Cap]) -> None:
             # Looking first: an upsert would lock the key's row until the caller commits.
             unnoted = unnoted_limits(limits, using=get_config().database)
             if unnoted:
@@ -83,6 +84,7 @@ def _intake() -> ports.Intake:
 def _desk() -> ports.Desk:
     from backwave_django.monitor.clock import database_clock  # noqa: PLC0415 - see above
     from backwave_django.monitor.records import read_record  # noqa: PLC0415 - see above
+    from backwave_django.monitor.why import explain  # noqa: PLC0415 - see above
     from backwave_django.operations import cancel  # noqa: PLC0415 - see above
 
     class Desk:
@@ -90,6 +92,9 @@ def _desk() -> ports.Desk:
 
         def read(self, job_id: UUID) -> ports.JobRecord | None:
             return read_record(job_id, using=get_config().database)
+
+        def explain(self, job_id: UUID) -> tuple[ports.Reason, ...]:
+            return explain(job_id, clock=database_clock())
 
         def cancel(self, job_id: UUID, *, actor: Actor) -> ActionAnswer:
             return cancel([job_id], actor=actor, now=database_clock())[0]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
 
     from backwave_django.core.contract import WorkflowAnswer
+    from backwave_django.core.rates import Rate
     from backwave_django.core.schedules import ScheduleSpec
     from backwave_django.core.workflows import RetryScope
 
@@ -87,12 +88,39 @@ def limit_queue(queue: str, limit: int | None, *, actor: Actor, now: datetime) -
     default_store().set_queue_limit(queue, limit, actor=actor, now=now)
 
 
+def rate_queue(queue: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+    """Let at most so many jobs of ``queue`` start in a period; ``None`` lifts the rate."""
+    _check_queue(queue)
+    _check_reason(actor, required=True)
+    default_store().set_queue_rate(queue, rate, actor=actor, now=now)
+
+
+def open_queue(queue: str, window: str | None, *, actor: Actor, now: datetime) -> None:
+    """Serve ``queue`` at the times of ``window`` only, or ``always``.
+
+    ``None`` forgets what operators chose: what the settings say holds again. Jobs that run go on.
+    """
+    _check_queue(queue)
+    _check_reason(actor, required=True)
+    default_store().set_window(queue, window, actor=actor, now=now)
+
+
 def limit_key(key: str, limit: int | None, *, actor: Actor, now: datetime) -> None:
-    """Let at most ``limit`` jobs under a limit key run at once; ``None`` lifts the limit."""
-    if not key or len(key) > bounds.MAX_LIMIT_KEY_CHARS:
-        raise InvalidOption("key", key, f"write 1 to {bounds.MAX_LIMIT_KEY_CHARS} characters")
+    """Let at most ``limit`` jobs under a limit key run at once; ``None`` lifts the limit.
+
+    A key with a ``*`` at its end is a pattern: the number holds for each key that begins so and
+    that has none of an operator's own.
+    """
+    _check_key(key)
     _check_reason(actor, required=True)
     default_store().set_limit(key, limit, actor=actor, now=now)
+
+
+def rate_key(key: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+    """Let at most so many jobs under a limit key or pattern start in a period."""
+    _check_key(key)
+    _check_reason(actor, required=True)
+    default_store().set_rate(key, rate, actor=actor, now=now)
 
 
 def drain(pump_id: UUID, *, actor: Actor, now: datetime) -> bool:
@@ -188,6 +216,11 @@ def _batches(job_ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
 def _check_queue(queue: str) -> None:
     if not queue or len(queue) > bounds.MAX_QUEUE_CHARS:
         raise InvalidOption("queue", queue, f"write 1 to {bounds.MAX_QUEUE_CHARS} characters")
+
+
+def _check_key(key: str) -> None:
+    if not key or len(key) > bounds.MAX_LIMIT_KEY_CHARS:
+        raise InvalidOption("key", key, f"write 1 to {bounds.MAX_LIMIT_KEY_CHARS} characters")
 
 
 def _check_reason(actor: Actor, *, required: bool) -> None:

@@ -85,6 +85,12 @@ def test_retention_of_none_keeps_for_ever():
     assert config.store_settings.retention is config.retention
 
 
+def test_windows_are_kept_in_one_spelling_and_named_for_every_queue():
+    config, problems = read({"WINDOWS": {"reports": "mon 8:00-12:00 UTC"}})
+    assert problems == ()
+    assert config.declared_windows == {"reports": "Mon 08:00-12:00 UTC", "default": None}
+
+
 def test_config_names_every_served_queue():
     config, _ = read({"GROUPS": {"a": {"QUEUES": ["x", "y"]}, "b": {"QUEUES": {"z": 1}}}})
     assert config.queues == {"x", "y", "z"}
@@ -128,6 +134,11 @@ def test_unknown_group_is_answered_with_the_groups_there_are():
         ({"SCHEDULES": {"RELEASE": 2**63}}, "E029", "grows with each release"),
         ({"SCHEDULES": {"NAME": "x"}}, "E029", "no setting 'NAME'"),
         ({"SCHEDULES": "shop"}, "E029", "Write a dict"),
+        ({"WINDOWS": "20:00-06:00 UTC"}, "E034", 'Write a dict: {"reports": "20:00'),
+        ({"WINDOWS": {"": "20:00-06:00 UTC"}}, "E034", "Name each queue by 1 to 100"),
+        ({"WINDOWS": {"reports": "20:00-06:00"}}, "E034", "End with a time zone"),
+        ({"WINDOWS": {"reports": "20-06 UTC"}}, "E034", "'20-06' is no window: write"),
+        ({"WINDOWS": {"reports": None}}, "E034", 'Write "20:00-06:00 Europe/Zurich"'),
     ],
 )
 def test_every_wrong_value_is_named_with_what_to_write(values, code, words):

@@ -96,6 +96,26 @@ def test_full_limit_of_a_key_is_told():
     assert codes(JobFactory.create(limit_key="other")) == ["claimable"]
 
 
+def test_full_limits_name_the_jobs_that_hold_them():
+    PumpFactory.create()
+    QueueFactory.create(name="default", limit=1)
+    LimitFactory.create(key="gateway", limit=7)
+    held = [LeaseFactory.create(limit_key="gateway").job_id for _ in range(7)]
+    of_queue, of_key = monitor.why(JobFactory.create(limit_key="gateway"), clock=T0)
+    assert of_queue.text.startswith("The queue's limit is full: 2 of 1 jobs run. Held by ")
+    assert any(str(job) in of_queue.text for job in held)
+    assert of_key.text == (
+        "The limit gateway is full: 7 of 7 jobs run. "
+        f"Held by {', '.join(map(str, held[:5]))} and others."
+    )
+
+
+def test_limit_of_zero_is_held_by_nobody():
+    PumpFactory.create()
+    QueueFactory.create(name="default", limit=0)
+    assert first(JobFactory.create()) == "The queue's limit is full: 0 of 0 jobs run."
+
+
 def test_no_pump_at_all_is_told_with_the_command():
     with override_settings(BACKWAVE={"GROUPS": {"post": {"QUEUES": ["mail"]}}}):
         text = first(JobFactory.create(queue="mail"))
@@ -173,6 +193,15 @@ def test_ended_job_says_how_it_ended():
     assert first(JobFactory.create(state="cancelled")) == (
         "It is cancelled: cancelled by a person."
     )
+
+
+def test_replaced_job_names_the_one_that_replaced_it():
+    old = JobFactory.create(state="cancelled", cause="superseded", unique_key="receipt:42")
+    new = JobFactory.create(unique_key="receipt:42")
+    assert codes(old) == ["ended", "duplicate"]
+    assert f"duplicate of job {new.pk}" in monitor.why(old, clock=T0)[1].text
+    new.delete()
+    assert codes(old) == ["ended"]
 
 
 def test_cause_of_a_later_version_is_shown_as_it_is():

@@ -14,14 +14,14 @@ PUBLIC = {
     *("job", "context", "service", "Limit", "Retry", "schedule", "add_schedule", "Signature"),
     # enqueueing, and what is made of it
     *("enqueue", "aenqueue", "BoundOptions", "JobHandle", "JobState", "JobType", "Cause"),
-    *("ActionAnswer", "ActionResult", "Actor"),
+    *("ActionAnswer", "ActionResult", "Actor", "JobRecord", "Reason"),
     # workflows
     *("workflow", "Workflow", "WorkflowHandle", "WorkflowStatus", "WorkflowAnswer", "RetryScope"),
     *("chain", "parallel", "Graph"),
     # reactions
     *("on_outcome", "OutcomeEvent"),
     # inside of a body
-    *("JobContext", "current", "Cancelled", "GiveUp", "RetryAfter", "Snooze"),
+    *("JobContext", "current", "Cancelled", "GiveUp", "RetryAfter", "Snooze", "JobTimedOut"),
     # what can go wrong
     *("BackwaveError", "ConfigurationError", "DuplicateWireName", "InsideTransaction"),
     *("InvalidDeclaration", "InvalidOption", "JobGone", "PayloadTooLarge", "StoreError"),

@@ -55,7 +55,7 @@ class OperatorActionAdmin(ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        kinds = ("job", "queue", "pump", "limit", "schedule", "workflow")
+        kinds = ("job", "queue", "pump", "limit_key", "schedule", "workflow")
         return queryset.filter(target_kind__in=kinds, target=term), False
 
     def changelist_view(

@@ -1,4 +1,4 @@
-"""Queues: what each holds, who serves it, and the switch to pause it."""
+"""Queues: what each holds, who serves it, and how it is paused, limited and given a window."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.contrib.admin import widgets
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -19,13 +20,19 @@ from django.utils.translation import gettext_lazy
 from backwave_django import monitor, operations
 from backwave_django.admin import cells
 from backwave_django.admin.acting import RequiredReasonForm
+from backwave_django.admin.limit_forms import LimitForm, WindowForm
 from backwave_django.admin.rights import ReadOnlyAdmin, csrf_protected, may
+from backwave_django.conf import get_config
+from backwave_django.core.limits import Cap
+from backwave_django.core.rates import rate_or_none
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
+
+    from backwave_django.models import Queue
 
 UNTIL_RESUMED: Final = ""
 UNTIL_TIME: Final = "time"
@@ -77,20 +84,26 @@ class PauseForm(RequiredReasonForm):
 
 
 class QueueAdmin(ReadOnlyAdmin):
-    """One page with every queue, and a page to ask before it is paused or resumed."""
+    """One page with every queue, and a page to ask before one is switched or limited."""
 
     def get_urls(self) -> list[URLPattern]:
-        """Put the two questions in front of Django's own pages."""
+        """Put the questions in front of Django's own pages."""
         wrap = self.admin_site.admin_view
         return [
             path("<path:name>/pause/", wrap(self.pause_view), name="backwave_queue_pause"),
             path("<path:name>/resume/", wrap(self.resume_view), name="backwave_queue_resume"),
+            path("<path:name>/limit/", wrap(self.limit_view), name="backwave_queue_limit"),
+            path("<path:name>/window/", wrap(self.window_view), name="backwave_queue_window"),
             *super().get_urls(),
         ]
 
     def has_pause_permission(self, request: HttpRequest) -> bool:
         """Tell whether the person may pause and resume queues."""
         return self.has_view_permission(request) and may(request, "pause_queue")
+
+    def has_limit_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the person may change limits, rates and windows of queues."""
+        return self.has_view_permission(request) and may(request, "change_queue_limit")
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -105,12 +118,13 @@ class QueueAdmin(ReadOnlyAdmin):
             "queues": [
                 (
                     view,
-                    self._paused_text(view),
+                    self._notes(view),
                     cells.instant(view.counts.oldest_due, now=clock),
                 )
                 for view in views
             ],
             "may_pause": self.has_pause_permission(request),
+            "may_limit": self.has_limit_permission(request),
             "sees_jobs": may(request, "view_job"),
             "clock": clock,
             **(extra_context or {}),
@@ -132,6 +146,7 @@ class QueueAdmin(ReadOnlyAdmin):
     @csrf_protected
     def pause_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask for a reason and an end, then pause."""
+        self._check(self.has_pause_permission(request))
         queue, form = self._asked(request, name, PauseForm)
         now = monitor.database_clock()
         if form.is_valid():
@@ -154,6 +169,7 @@ class QueueAdmin(ReadOnlyAdmin):
     @csrf_protected
     def resume_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask for a reason, then resume."""
+        self._check(self.has_pause_permission(request))
         queue, form = self._asked(request, name, RequiredReasonForm)
         if form.is_valid():
             actor = operations.actor_for(request.user, reason=form.cleaned_data["reason"])
@@ -166,10 +182,72 @@ class QueueAdmin(ReadOnlyAdmin):
         }
         return self._question(request, queue, form, context)
 
-    def _asked(self, request: HttpRequest, name: str, form: type[forms.Form]) -> tuple[str, Any]:
-        if not self.has_pause_permission(request):
+    @csrf_protected
+    def limit_view(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Ask for a number, a rate and a reason, then set what is not as it was."""
+        self._check(self.has_limit_permission(request))
+        row = self._row(request, name)
+        had = Cap() if row is None else Cap(row.limit, rate_or_none(row.rate))
+        initial = {"number": had.number, "rate": had.rate or ""}
+        queue, form = self._asked(request, name, LimitForm, initial=initial)
+        if form.is_valid() and form.cap == had:
+            form.add_error(None, _("This is what holds already."))
+        elif form.is_valid():
+            actor = operations.actor_for(request.user, reason=form.cleaned_data["reason"])
+            now = monitor.database_clock()
+            with transaction.atomic(using=get_config().database):
+                if form.cap.number != had.number:
+                    operations.limit_queue(queue, form.cap.number, actor=actor, now=now)
+                if form.cap.rate != had.rate:
+                    operations.rate_queue(queue, form.cap.rate, actor=actor, now=now)
+            return self._done(request, _("Queue %(queue)s is limited anew.") % {"queue": queue})
+        context = {
+            "title": _("Limit the queue %(queue)s") % {"queue": queue},
+            "effect": _("It holds for claims from now on. Jobs that run go on."),
+            "button": _("Set the limit"),
+        }
+        return self._question(request, queue, form, context)
+
+    @csrf_protected
+    def window_view(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Ask for a window and a reason, then set it."""
+        self._check(self.has_limit_permission(request))
+        row = self._row(request, name)
+        initial = {"window": "" if row is None else row.window or ""}
+        queue, form = self._asked(request, name, WindowForm, initial=initial)
+        if form.is_valid():
+            actor = operations.actor_for(request.user, reason=form.cleaned_data["reason"])
+            window, now = form.cleaned_data["window"], monitor.database_clock()
+            operations.open_queue(queue, window, actor=actor, now=now)
+            return self._done(request, _("Queue %(queue)s has its window.") % {"queue": queue})
+        context = {
+            "title": _("Window of the queue %(queue)s") % {"queue": queue},
+            "effect": _(
+                "Outside of its window no pump claims from it. Jobs that run when it closes go "
+                "on, and new ones are still enqueued."
+            ),
+            "button": _("Set the window"),
+        }
+        return self._question(request, queue, form, context)
+
+    def _check(self, permitted: bool) -> None:  # noqa: FBT001 - the one thing it looks at
+        if not permitted:
             raise PermissionDenied
-        return unquote(name), form(request.POST if request.method == "POST" else None)
+
+    def _row(self, request: HttpRequest, name: str) -> Queue | None:
+        row: Queue | None = self.get_queryset(request).filter(pk=unquote(name)).first()
+        return row
+
+    def _asked(
+        self,
+        request: HttpRequest,
+        name: str,
+        form: type[forms.Form],
+        *,
+        initial: dict[str, Any] | None = None,
+    ) -> tuple[str, Any]:
+        asked = request.POST if request.method == "POST" else None
+        return unquote(name), form(asked, initial=initial)
 
     def _question(
         self, request: HttpRequest, queue: str, form: forms.Form, context: dict[str, Any]
@@ -178,7 +256,7 @@ class QueueAdmin(ReadOnlyAdmin):
         view = monitor.queue_view(queue, clock=clock)
         shown = {
             "queue": view,
-            "paused_text": self._paused_text(view),
+            "notes": self._notes(view),
             "form": form,
             "back": self._list_url(),
             "media": self.media + form.media,
@@ -196,10 +274,22 @@ class QueueAdmin(ReadOnlyAdmin):
         request.current_app = self.admin_site.name
         return TemplateResponse(request, template, shown)
 
-    def _paused_text(self, view: monitor.QueueView) -> str:
-        if not view.paused or view.switches is None:
-            return ""
-        return monitor.paused_text(view.switches, clock=view.clock)
+    def _notes(self, view: monitor.QueueView) -> list[str]:
+        """Return what holds a queue up, and its window, each in a sentence."""
+        row, notes = view.switches, []
+        if row is None:
+            return []
+        if view.paused:
+            notes.append(monitor.paused_text(row, clock=view.clock))
+        if view.opens_at is not None:
+            notes.append(monitor.window_text(row, view.opens_at, clock=view.clock))
+        elif view.window is not None:
+            notes.append(_("Its window: %(window)s.") % {"window": view.window})
+        if view.next_token is not None:
+            what = _("Its rate")
+            text = monitor.rate_text(what, str(row.rate), view.next_token, clock=view.clock)
+            notes.append(text)
+        return notes
 
     def _done(self, request: HttpRequest, text: str) -> HttpResponse:
         self.message_user(request, text, messages.SUCCESS)

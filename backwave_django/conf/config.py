@@ -56,6 +56,7 @@ class Config:
     expose_sensitive: bool
     schedule_owner: str
     schedule_release: int | None
+    windows: Mapping[str, str]
 
     @property
     def store_settings(self) -> StoreSettings:
@@ -70,6 +71,11 @@ class Config:
     def queues(self) -> frozenset[str]:
         """Every queue that some group serves."""
         return frozenset(queue for group in self.groups.values() for queue in group.queues)
+
+    @property
+    def declared_windows(self) -> Mapping[str, str | None]:
+        """The window of every queue that the settings name; ``None`` for those without one."""
+        return {queue: self.windows.get(queue) for queue in {*self.queues, *self.windows}}
 
     def group(self, name: str) -> GroupConfig:
         """Return the group ``name``. Raises ``ConfigurationError`` that lists the groups."""

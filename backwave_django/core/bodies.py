@@ -64,6 +64,13 @@ class Bodies:
         self._holdings.running[lease_id].void = True
         return (*signal, c.Abandon(lease_id=lease_id))
 
+    def committed(self, lease_id: UUID) -> None:
+        """The outcome is in: forget the body, and what was decided without it meanwhile."""
+        holdings = self._holdings
+        for held in (holdings.running, holdings.buffered, holdings.busy):
+            held.pop(lease_id, None)
+        holdings.replaced.discard(lease_id)
+
     def release(self, *, now: datetime) -> None:
         """Turn every body whose end still counts into a release, and stop waiting for it."""
         for attempt in tuple(self._holdings.live()):

@@ -63,3 +63,12 @@ EXIT_GRACE = timedelta(seconds=1)
 #: Web processes send one hint, then none for this long; pumps look once more after it.
 HINT_WINDOW = timedelta(milliseconds=10)
 PURGE_INTERVAL = timedelta(minutes=1)
+
+#: A token is a whole number of microseconds: a higher rate would be none at all.
+MAX_RATE = 1_000_000
+MAX_RATE_PERIOD = timedelta(days=366)
+#: Clocks of pumps agree within this; a bucket that fills for longer than that met another clock.
+MAX_RATE_SKEW = timedelta(seconds=1)
+MAX_RATE_CHARS = 40
+#: A week with a window of its own for each day, and as much again.
+MAX_WINDOW_CHARS = 500

@@ -36,13 +36,15 @@ from backwave_django.core.terms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
+    from backwave_django.core.limits import Cap
     from backwave_django.core.outcomes import Outcome
+    from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
         DeclareRow,
@@ -100,8 +102,11 @@ class Store(Protocol):
 
         Order: queues as listed, priority (high first), jobs without a limit key, then key by key
         (those after ``key_cursor`` by code points, then the rest), due time, id. Paused queues
-        yield nothing until their ``paused_until``. A limited queue or key has at most as many
-        leases as its cap says, lapsed ones included, and hides nothing else. Rows past their
+        yield nothing until their ``paused_until``, closed ones until they open. A limited queue
+        or key has at most as many leases as its cap says, lapsed ones included, and hides nothing
+        else. Under a rate each lease takes a token of the bucket that the queue, or the key, has;
+        ``now`` says how full it is, and one that goes back adds nothing. A key without a row of
+        an operator's own has the numbers of the longest pattern that it matches. Rows past their
         deadline are passed over. Rows that another transaction holds are passed over and count
         as withheld.
         """
@@ -252,17 +257,42 @@ class Store(Protocol):
         ``InvalidOption`` below zero.
         """
 
+    def set_queue_rate(self, queue: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+        """Let so many jobs of ``queue`` start in a period; ``None`` lifts the rate. Audited.
+
+        Retries are starts. Holds for claims that begin after this commits.
+        """
+
+    def set_window(self, queue: str, window: str | None, *, actor: Actor, now: datetime) -> None:
+        """Serve ``queue`` at the local times of ``window`` only. Audited.
+
+        ``None`` forgets what operators chose, and what the settings say holds again. Jobs that
+        run go on. Raises ``InvalidOption`` for what is no window.
+        """
+
     def set_limit(self, key: str, limit: int | None, *, actor: Actor, now: datetime) -> None:
         """Cap the jobs leased at once under the limit key; ``None`` lifts the cap. Audited.
 
-        What an operator sets stays, whatever the code declares; lifting it forgets that choice.
-        Raises ``InvalidOption`` below zero.
+        What an operator sets stays, whatever the code declares, and the key's rate stays with
+        it; a key whose cap and rate are lifted is forgotten. A ``*`` at the end of ``key`` makes
+        it a pattern: its numbers hold for each key that begins so and that no operator gave
+        numbers of its own. Raises ``InvalidOption`` below zero.
         """
 
-    def declare_limits(self, limits: Sequence[tuple[str, int]]) -> None:
-        """Note the caps that job types declare, except where an operator chose one.
+    def set_rate(self, key: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+        """Let so many jobs under the limit key start in a period; like ``set_limit``. Audited."""
 
-        Pumps say this when they start. A key without a cap is not limited.
+    def declare_limits(self, limits: Mapping[str, Cap]) -> None:
+        """Note the caps and rates that job types declare, except where an operator chose some.
+
+        Pumps say this when they start. A key without numbers is not limited.
+        """
+
+    def declare_windows(self, windows: Mapping[str, str | None]) -> None:
+        """Note the windows that the settings give to queues; ``None`` for those without one.
+
+        They hold where no operator chose one. Pumps say this when they start. Raises
+        ``InvalidOption`` for what is no window; then nothing is noted.
         """
 
     def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:

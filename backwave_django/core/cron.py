@@ -145,7 +145,7 @@ class Cron:
     def _fixed_ticks(self, instant: datetime) -> Iterator[datetime]:
         last = instant
         for wall in CronSim(self.expression, _wall(instant, self._zone)):
-            tick = _first_shown(wall, self._zone)
+            tick = first_shown(wall, self._zone)
             # Several skipped times share the end of their gap; and a start between the two
             # showings of an hour has had its times already.
             if tick > last:
@@ -231,7 +231,7 @@ def _wall(instant: datetime, zone: tzinfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None)
 
 
-def _first_shown(wall: datetime, zone: tzinfo) -> datetime:
+def first_shown(wall: datetime, zone: tzinfo) -> datetime:
     """Return the first instant at which clocks show ``wall``, or have just skipped it."""
     first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if _wall(first, zone) == wall:

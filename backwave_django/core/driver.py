@@ -132,6 +132,10 @@ class Driver:
                 return self._faulted(event)
 
     def _ended(self, event: e.AttemptEnded) -> None:
+        if isinstance(event, e.AttemptCommitted):
+            self._bodies.committed(event.lease_id)
+            self._pacing.ask(now=self._now)
+            return
         attempt = self._holdings.running.pop(event.lease_id, None)
         if attempt is None:
             self._holdings.replaced.discard(event.lease_id)

@@ -29,6 +29,8 @@
         ├── Snooze
         ├── GiveUp
         └── Cancelled
+
+``JobTimedOut`` stands apart, as a ``BaseException``: it is raised into a body from outside.
 """
 
 from __future__ import annotations
@@ -225,3 +227,14 @@ class GiveUp(AttemptSignal):
 
 class Cancelled(AttemptSignal):
     """The body stops because it was asked to, or because it sees no point in going on."""
+
+
+class JobTimedOut(BaseException):
+    """Raised inside a body of ``timeout_mode="raise"`` when its time-out has passed, once.
+
+    The outcome is decided by then: catch it to clean up, and raise it again. It is no
+    ``Exception``, so that a loop which goes on after whatever went wrong ends all the same.
+    """
+
+    def __init__(self, message: str = "the attempt ran past its time-out") -> None:
+        super().__init__(message)

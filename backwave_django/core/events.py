@@ -137,6 +137,13 @@ class AttemptReleased:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptCommitted:
+    """An atomic body returned, and its success was committed with what it wrote."""
+
+    lease_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportReturned:
     """The store answered a report or a release."""
 
@@ -220,7 +227,8 @@ class DrainRequested:
     """Finish what runs, claim nothing more."""
 
 
-AttemptEnded: TypeAlias = (
+#: Ends whose outcome is the driver's to report.
+AttemptReported: TypeAlias = (
     AttemptSucceeded
     | AttemptFailed
     | AttemptOutputRefused
@@ -230,6 +238,7 @@ AttemptEnded: TypeAlias = (
     | AttemptUndecodable
     | AttemptReleased
 )
+AttemptEnded: TypeAlias = AttemptReported | AttemptCommitted
 
 StoreAnswer: TypeAlias = (
     Claimed

@@ -61,8 +61,10 @@ class ClaimAnswer:
     """The leased jobs in claim order.
 
     ``short`` says that the store looked everywhere and found less than it was asked for.
-    ``next_due`` is advice: ``now`` when due work was withheld (a cap, a lock, the batch size, an
-    unsettled deadline), else the earliest future due time in served, unpaused queues, else none.
+    ``next_due`` is advice: the earliest of ``now`` when due work was withheld (a cap, a lock, the
+    batch size, an unsettled deadline); the instant of the next token where a rate withholds it;
+    the opening of a closed queue in which jobs are scheduled; future due times in served, unpaused
+    queues; ``None`` when there is nothing to wait for.
     """
 
     jobs: tuple[LeasedJob, ...]

@@ -22,7 +22,7 @@ _Ended: TypeAlias = e.AttemptFailed | e.AttemptCancelled | e.AttemptSnoozed | e.
 
 
 def judge(
-    event: e.AttemptEnded, *, job: LeasedJob, signalled: CancelReason | None, now: datetime
+    event: e.AttemptReported, *, job: LeasedJob, signalled: CancelReason | None, now: datetime
 ) -> Outcome:
     """Return the outcome to report for a body that ended under a lease which is still held."""
     match event:

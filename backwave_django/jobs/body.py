@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from asgiref.sync import async_to_sync
 
@@ -14,9 +14,23 @@ from backwave_django.jobs.injection import constructor_injections
 from backwave_django.jobs.parameters import Parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from backwave_django.jobs.context import JobContext
+
+T = TypeVar("T")
+
+
+class Guard(Protocol):
+    """Stands around the author's code, and around nothing else, while it runs."""
+
+    def run(self, call: Callable[[], T]) -> T:
+        """Return what ``call`` returns, on this thread."""
+        ...
+
+    async def arun(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return what awaiting the answer of ``call`` gives, in this task."""
+        ...
 
 
 class Body:
@@ -34,32 +48,57 @@ class Body:
             {} if self.cls is None else constructor_injections(self.cls, label=self.label)
         )
 
-    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], ctx: JobContext) -> Any:
+    def call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        ctx: JobContext,
+        guard: Guard | None = None,
+    ) -> Any:
         """Call the body as it is written, with ``current()`` answering ``ctx`` inside."""
         token = current_context.set(ctx)
         try:
-            return self._callable(ctx)(*args, **self.parameters.filled(kwargs, ctx))
+            called = self._callable(ctx)
+            filled = self.parameters.filled(kwargs, ctx)
+            if guard is None:
+                return called(*args, **filled)
+            return guard.run(lambda: called(*args, **filled))
         finally:
             current_context.reset(token)
 
-    async def acall(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], ctx: JobContext) -> Any:
+    async def acall(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        ctx: JobContext,
+        guard: Guard | None = None,
+    ) -> Any:
         """``call`` for async bodies. Services are closed with it, in the loop that opened them."""
         token = current_context.set(ctx)
         try:
             called = await self._acallable(ctx)
-            return await called(*args, **await self.parameters.afilled(kwargs, ctx))
+            filled = await self.parameters.afilled(kwargs, ctx)
+            if guard is None:
+                return await called(*args, **filled)
+            return await guard.arun(lambda: called(*args, **filled))
         finally:
             await ctx.close_services()
             current_context.reset(token)
 
-    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], ctx: JobContext) -> Any:
+    def run(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        ctx: JobContext,
+        guard: Guard | None = None,
+    ) -> Any:
         """Run the body to its end on this thread, async or not."""
         if self.is_async:
-            return async_to_sync(self.acall)(args, kwargs, ctx)
-        result = self.call(args, kwargs, ctx)
+            return async_to_sync(self.acall)(args, kwargs, ctx, guard)
+        result = self.call(args, kwargs, ctx, guard)
         if inspect.iscoroutine(result):
             # An async function under a decorator that is not.
-            return async_to_sync(_awaited)(result)
+            return async_to_sync(_awaited)(result, guard)
         return result
 
     def _callable(self, ctx: JobContext) -> Callable[..., Any]:
@@ -88,8 +127,11 @@ class Body:
         return method
 
 
-async def _awaited(coroutine: Any) -> Any:
-    return await coroutine
+async def _awaited(coroutine: Any, guard: Guard | None) -> Any:
+    try:
+        return await coroutine if guard is None else await guard.arun(lambda: coroutine)
+    finally:
+        coroutine.close()  # which a guard may have kept from being begun
 
 
 def _called(code: Any) -> Callable[..., Any]:

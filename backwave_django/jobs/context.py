@@ -37,13 +37,16 @@ class Signals:
     """What a pump tells a running body: set by the pump's thread, read by the body's.
 
     ``stopping``: the pump drains. ``cancel_reason``: the body is asked to stop now, and why.
+    ``timed_out``: its time is over; ``interrupt`` is called then, if there is one.
     """
 
-    __slots__ = ("_changed", "cancel_reason", "stopping")
+    __slots__ = ("_changed", "cancel_reason", "interrupt", "stopping", "timed_out")
 
     def __init__(self) -> None:
         self.stopping = False
         self.cancel_reason: CancelReason | None = None
+        self.timed_out = False
+        self.interrupt: Callable[[], None] | None = None
         self._changed: threading.Event | None = None
 
     def stop(self) -> None:
@@ -56,6 +59,10 @@ class Signals:
         if self.cancel_reason is None:
             self.cancel_reason = reason
         self._wake()
+        if reason is CancelReason.TIMEOUT:
+            self.timed_out = True
+            if self.interrupt is not None:
+                self.interrupt()
 
     def wait(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for either signal; return whether one is set."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from backwave_django.core.errors import InvalidDeclaration, InvalidOption
 from backwave_django.core.retries import Retry
-from backwave_django.jobs.job_type import Declaration, JobType
+from backwave_django.jobs.job_type import Declaration, JobType, TimeoutMode
 from backwave_django.jobs.limits import Limit
 from backwave_django.jobs.names import check_queue, check_wire_name
 from backwave_django.jobs.options import check_priority
@@ -55,20 +55,24 @@ def job(
     priority: int = 0,
     retry: Retry | None = None,
     timeout: timedelta | None = None,
+    timeout_mode: TimeoutMode | Literal["signal", "raise"] = "signal",
     limit: Limit | None = None,
     aliases: Sequence[str] = (),
     tags: Mapping[str, TagValue] | None = None,
     version: int | None = None,
     schedulable: bool = False,
+    atomic: bool = False,
 ) -> JobDecorator: ...
 def job(subject: Any = None, /, **options: Any) -> Any:
     """Declare a job type: a function, an async function, or a class with ``run``.
 
     Bare, or with no name, its wire name is the app's label and the function's name.
-    ``retry`` replaces the worker group's policy; ``timeout`` is how long an attempt may take;
+    ``retry`` replaces the worker group's policy; ``timeout`` is how long an attempt may take, and
+    with ``timeout_mode="raise"`` ``JobTimedOut`` is raised in a body that takes longer;
     ``limit`` caps how many run at once; ``aliases`` are wire names that jobs may still be stored
     under; ``tags`` go on every job; ``version`` is that of the payload, from 1; ``schedulable``
-    lets people make schedules of it in the admin. Raises ``InvalidDeclaration``,
+    lets people make schedules of it in the admin; ``atomic`` commits what the body writes to the
+    jobs' database together with its success, or not at all. Raises ``InvalidDeclaration``,
     ``InvalidOption`` or ``DuplicateWireName``.
     """
     if subject is None or isinstance(subject, str):
@@ -92,11 +96,13 @@ def _checked(
     priority: int = 0,
     retry: Retry | None = None,
     timeout: timedelta | None = None,
+    timeout_mode: str = "signal",
     limit: Limit | None = None,
     aliases: Sequence[str] = (),
     tags: Mapping[str, TagValue] | None = None,
     version: int | None = None,
     schedulable: bool = False,
+    atomic: bool = False,
 ) -> Declaration:
     if retry is not None and not isinstance(retry, Retry):
         raise InvalidOption("retry", retry, "write backwave.Retry(max_attempts=...)")
@@ -109,10 +115,12 @@ def _checked(
         priority=check_priority(priority),
         retry=retry,
         timeout=_timeout(timeout),
+        timeout_mode=_timeout_mode(timeout_mode, timeout),
         limit=limit,
         tags=checked_tags(tags or {}),
         version=_version(version),
         schedulable=_flag("schedulable", schedulable),
+        atomic=_flag("atomic", atomic),
     )
 
 
@@ -126,6 +134,14 @@ def _timeout(timeout: object) -> timedelta | None:
     if timeout is None or (isinstance(timeout, timedelta) and timeout > timedelta(0)):
         return timeout
     raise InvalidOption("timeout", timeout, "write a timedelta above zero")
+
+
+def _timeout_mode(mode: object, timeout: object) -> TimeoutMode:
+    if not isinstance(mode, str) or mode not in {each.value for each in TimeoutMode}:
+        raise InvalidOption("timeout_mode", mode, "write 'signal' or 'raise'")
+    if mode == TimeoutMode.RAISE and timeout is None:
+        raise InvalidOption("timeout_mode", mode, "there is nothing to raise without timeout=")
+    return TimeoutMode(mode)
 
 
 def _flag(option: str, value: object) -> bool:

@@ -243,7 +243,7 @@ def _insert(jobs: Sequence[NewJob], limit: Limit | None) -> list[JobHandle]:
     try:
         if limit is not None:
             keys = {job.limit_key for job in jobs if job.limit_key is not None}
-            intake.declare_limits(dict.fromkeys(keys, limit.number))
+            intake.declare_limits(dict.fromkeys(keys, limit.cap))
         answers = intake.enqueue(jobs)
     except SynchronousOnlyOperation:
         raise SynchronousOnlyOperation(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from backwave_django.core.jobs import NewJob
+    from backwave_django.core.limits import Cap
 
     After: TypeAlias = "JobHandle | UUID | Sequence[JobHandle | UUID]"
 
@@ -59,7 +60,7 @@ class Workflow:
         self._jobs: list[NewJob] = []
         self._handles: list[JobHandle] = []
         self._named: dict[str, JobHandle] = {}
-        self._limits: dict[str, int] = {}
+        self._limits: dict[str, Cap] = {}
         self._open: bool | None = None
 
     def __repr__(self) -> str:
@@ -157,7 +158,7 @@ class Workflow:
         job = call.new_job()
         job = replace(job, workflow=self.id, parents=(*parents, *job.parents))
         if job.limit_key is not None and call.caller.limit is not None:
-            self._limits[job.limit_key] = call.caller.limit.number
+            self._limits[job.limit_key] = call.caller.limit.cap
         handle: JobHandle[R] = JobHandle(job.id)
         self._jobs.append(job)
         self._handles.append(handle)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from backwave_django.core.contract import ActionAnswer
-    from backwave_django.jobs.ports import JobRecord
+    from backwave_django.jobs.ports import JobRecord, Reason
 
     T = TypeVar("T")
     # A bare ``JobHandle`` is one of any output.
@@ -130,6 +130,22 @@ class JobHandle(Generic[R_co]):
     async def acancel(self, *, actor: str, reason: str = "") -> ActionAnswer:
         """``cancel`` for async code."""
         return await sync_to_async(self.cancel)(actor=actor, reason=reason)
+
+    def explain(self) -> tuple[Reason, ...]:
+        """Return why the job stands where it stands, the decisive reason first.
+
+        What is in the way of a job that does not run, all of it; where one that runs is; how one
+        that ended did. Reads anew, and shows no values and no messages of errors. At least one
+        reason; raises ``JobGone``.
+        """
+        reasons = ports.wired().desk.explain(self.id)
+        if not reasons:
+            raise JobGone(self.id)
+        return reasons
+
+    async def aexplain(self) -> tuple[Reason, ...]:
+        """``explain`` for async code."""
+        return await sync_to_async(self.explain)()
 
     def wait(self, timeout: float | timedelta) -> Self:
         """Return this handle once the job is terminal; ``timeout`` is in seconds.

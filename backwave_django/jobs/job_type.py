@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from backwave_django.core.errors import InvalidDeclaration, WrongArguments
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from backwave_django.core.retries import Retry
+    from backwave_django.jobs.body import Guard
     from backwave_django.jobs.context import JobContext
     from backwave_django.jobs.handle import JobHandle
     from backwave_django.jobs.limits import Limit
@@ -34,6 +36,16 @@ R = TypeVar("R")
 #: Where an upcaster finds positional arguments that have no name: those of ``*args``, and those
 #: of a signature with ``/``.
 UNNAMED: Final = "*"
+
+
+class TimeoutMode(StrEnum):
+    """What happens to a body when its time-out has passed, beside that its attempt has failed.
+
+    ``signal``: it is asked to stop. ``raise``: it is asked, and ``JobTimedOut`` is raised in it.
+    """
+
+    SIGNAL = "signal"
+    RAISE = "raise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +62,8 @@ class Declaration:
     tags: Mapping[str, TagValue] = field(default_factory=dict)
     version: int | None = None
     schedulable: bool = False
+    timeout_mode: TimeoutMode = TimeoutMode.SIGNAL
+    atomic: bool = False
 
 
 class JobType(Generic[P, R]):
@@ -62,6 +76,11 @@ class JobType(Generic[P, R]):
 
     def __init__(self, code: Callable[P, R] | type[Any], declaration: Declaration) -> None:
         self._body = Body(code)
+        if declaration.atomic and self._body.is_async:
+            raise InvalidDeclaration(
+                f"{self._body.label} is async, and atomic=True: a transaction of Django's belongs "
+                "to a thread; write a plain def, and async_to_sync for what it awaits"
+            )
         self._declared = declaration
         self._wire_name = declaration.wire_name
         self._upcasters: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -71,7 +90,9 @@ class JobType(Generic[P, R]):
         self.priority: Final = declaration.priority
         self.retry: Final = declaration.retry
         self.timeout: Final = declaration.timeout
+        self.timeout_mode: Final = declaration.timeout_mode
         self.limit: Final = declaration.limit
+        self.atomic: Final = declaration.atomic
         self.tags: Final = declaration.tags
         self.schedulable: Final = declaration.schedulable
         self.encoded_tags: Final = encode_tags(declaration.tags)
@@ -226,9 +247,10 @@ class JobType(Generic[P, R]):
                 f"the upcaster from version {step} raised {type(error).__name__}: {error}",
             ) from error
 
-    def invoke(self, call: Call, ctx: JobContext) -> object:
+    def invoke(self, call: Call, ctx: JobContext, guard: Guard | None = None) -> object:
         """Run the body to its end on this thread; what it returns or raises comes out.
 
-        The container of ``ctx`` stays open, except that of an async body.
+        The container of ``ctx`` stays open, except that of an async body. ``guard`` stands around
+        the author's code alone: not around what fills its parameters or closes its services.
         """
-        return self._body.run(call.args, call.kwargs, ctx)
+        return self._body.run(call.args, call.kwargs, ctx, guard)

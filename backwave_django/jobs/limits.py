@@ -1,4 +1,4 @@
-"""Concurrency limits as job types declare them."""
+"""Limits as job types declare them: how many run at once, and how many start in a period."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from backwave_django.core.bounds import MAX_LIMIT_KEY_CHARS
 from backwave_django.core.errors import InvalidOption
+from backwave_django.core.limits import Cap
+from backwave_django.core.rates import rate_or_none
 from backwave_django.jobs.names import check_key
 
 if TYPE_CHECKING:
@@ -18,18 +20,31 @@ class Limit:
     """At most ``number`` jobs under ``key`` are leased at once, in the whole cluster.
 
     ``key`` is a text, or a callable that gets the arguments of each enqueue and returns the key,
-    or ``None`` for a job without a limit. Job types that share a key share its number. An
-    operator's number for a key goes before the declared one.
+    or ``None`` for a job without a limit. ``rate`` is how many may start in a period, such as
+    ``"10/second"`` or ``"100/5 minutes"``, retries included; it may stand beside the number or
+    alone. Job types that share a key share its numbers. An operator's numbers for a key, or for a
+    pattern that it matches, go before the declared ones. Raises ``InvalidOption``.
     """
 
     key: str | Callable[..., str | None]
-    number: int
+    number: int | None = None
+    rate: str | None = None
+    cap: Cap = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.key):
             check_key("limit", self.key, cap=MAX_LIMIT_KEY_CHARS)
-        if type(self.number) is not int or self.number < 1:
+        if self.number is None and self.rate is None:
+            raise InvalidOption("limit", self.number, "write a number, a rate=, or both")
+        if self.number is not None and (type(self.number) is not int or self.number < 1):
             raise InvalidOption("limit", self.number, "write a whole number of 1 or more")
+        object.__setattr__(self, "cap", Cap(self.number, rate_or_none(self.rate)))
+
+    @property
+    def numbers(self) -> str:
+        """The number and the rate, in words."""
+        written = (self.number, self.cap.rate)
+        return " and ".join(str(each) for each in written if each is not None)
 
     def key_of(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str | None:
         """Return the key for one call. Raises ``InvalidOption`` when a callable returns none."""
@@ -45,9 +60,9 @@ class Limit:
 class LimitTable:
     """The declared numbers: of keys, and by wire name of job types whose keys are computed."""
 
-    by_key: Mapping[str, int] = field(default_factory=dict)
-    by_type: Mapping[str, int] = field(default_factory=dict)
+    by_key: Mapping[str, Cap] = field(default_factory=dict)
+    by_type: Mapping[str, Cap] = field(default_factory=dict)
 
-    def of(self, *, key: str, wire_name: str) -> int | None:
-        """Return the declared number for a job, or ``None`` when its type declares no limit."""
+    def of(self, *, key: str, wire_name: str) -> Cap | None:
+        """Return the declared numbers for a job, or ``None`` when its type declares no limit."""
         return self.by_key.get(key, self.by_type.get(wire_name))

@@ -6,7 +6,7 @@ So decorating and enqueueing import neither models nor store.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from django.core.exceptions import AppRegistryNotReady
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from backwave_django.core.contract import ActionAnswer, Actor, WorkflowAnswer
     from backwave_django.core.jobs import Enqueued, NewJob
+    from backwave_django.core.limits import Cap
     from backwave_django.core.states import Cause, JobState
     from backwave_django.core.workflows import NewWorkflow, RetryScope
 
@@ -32,7 +33,7 @@ class Intake(Protocol):
         """Insert a workflow with its jobs, in the same transaction."""
         ...
 
-    def declare_limits(self, limits: Mapping[str, int]) -> None:
+    def declare_limits(self, limits: Mapping[str, Cap]) -> None:
         """Note the declared numbers of limit keys before jobs under them are inserted."""
         ...
 
@@ -57,11 +58,26 @@ class JobRecord:
     output: str | None = field(default=None, repr=False)
 
 
+class Reason(NamedTuple):
+    """One thing to know about a job: a stable ``code``, and a sentence for people.
+
+    ``blocks`` says that it keeps the job from running.
+    """
+
+    code: str
+    text: str
+    blocks: bool = True
+
+
 class Desk(Protocol):
     """Where one job is looked up and acted upon."""
 
     def read(self, job_id: UUID) -> JobRecord | None:
         """Return the job as it stands, or ``None`` when there is none."""
+        ...
+
+    def explain(self, job_id: UUID) -> tuple[Reason, ...]:
+        """Return why the job stands where it stands; nothing when there is no such job."""
         ...
 
     def cancel(self, job_id: UUID, *, actor: Actor) -> ActionAnswer:

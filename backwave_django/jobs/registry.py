@@ -77,8 +77,8 @@ class Registry:
         """Return the declared limits: by key, and by wire name or alias for computed keys."""
         limited = [(name, found.limit) for name, found in self._named() if found.limit is not None]
         return LimitTable(
-            by_key={limit.key: limit.number for _, limit in limited if isinstance(limit.key, str)},
-            by_type={name: limit.number for name, limit in limited if callable(limit.key)},
+            by_key={limit.key: limit.cap for _, limit in limited if isinstance(limit.key, str)},
+            by_type={name: limit.cap for name, limit in limited if callable(limit.key)},
         )
 
     def queues(self) -> frozenset[str]:
@@ -103,21 +103,21 @@ class Registry:
             there = self._by_name.get(name)
             if there is not None and there.label != job_type.label:
                 raise DuplicateWireName(name, there.label, job_type.label)
-        self._refuse_other_number(job_type)
+        self._refuse_other_cap(job_type)
         # A new dict, so that look-ups need no lock.
         self._by_name = {**self._by_name, **dict.fromkeys(names, job_type)}
 
-    def _refuse_other_number(self, job_type: AnyJobType) -> None:
+    def _refuse_other_cap(self, job_type: AnyJobType) -> None:
         limit = job_type.limit
         if limit is None or callable(limit.key):
             return
         for other in self._by_name.values():
             if other.label == job_type.label or other.limit is None:
                 continue
-            if other.limit.key == limit.key and other.limit.number != limit.number:
+            if other.limit.key == limit.key and other.limit.cap != limit.cap:
                 raise InvalidDeclaration(
-                    f"limit key {limit.key!r} is declared with {other.limit.number} by "
-                    f"{other.label} and with {limit.number} by {job_type.label}: write one number"
+                    f"limit key {limit.key!r} is declared with {other.limit.numbers} by "
+                    f"{other.label} and with {limit.numbers} by {job_type.label}: write the same"
                 )
 
 

@@ -5,12 +5,14 @@ statement walks the history. Ages of heartbeats and leases are measured by the d
 ``database_clock``, because the nodes' clocks differ.
 """
 
+from backwave_django.jobs.ports import Reason
 from backwave_django.monitor.alerts import Alert, alerts
 from backwave_django.monitor.causes import cause_label, outcome_label
 from backwave_django.monitor.clock import database_clock, moment, span
 from backwave_django.monitor.counts import CAP, Capped, LaneCounts, job_counts, lane_counts
 from backwave_django.monitor.details import Attempt, JobDetail, Relative, read_job
 from backwave_django.monitor.doctor import examine
+from backwave_django.monitor.limits import KeyView, key_views, rate_text, window_text
 from backwave_django.monitor.pumps import Pulse, PumpView, pump_of, pump_views
 from backwave_django.monitor.queues import (
     QueueView,
@@ -27,7 +29,7 @@ from backwave_django.monitor.schedules import (
     schedule_view,
     schedule_views,
 )
-from backwave_django.monitor.why import Reason, paused_text, why
+from backwave_django.monitor.why import paused_text, why
 from backwave_django.monitor.workflows import (
     Gate,
     Member,
@@ -45,6 +47,7 @@ __all__ = [
     "Capped",
     "Gate",
     "JobDetail",
+    "KeyView",
     "LaneCounts",
     "Member",
     "Pulse",
@@ -60,6 +63,7 @@ __all__ = [
     "database_clock",
     "examine",
     "job_counts",
+    "key_views",
     "known_queues",
     "known_wire_names",
     "lane_counts",
@@ -73,6 +77,7 @@ __all__ = [
     "pump_views",
     "queue_view",
     "queue_views",
+    "rate_text",
     "read_job",
     "read_workflow",
     "schedule_view",
@@ -80,5 +85,6 @@ __all__ = [
     "span",
     "status_label",
     "why",
+    "window_text",
     "workflow_detail",
 ]

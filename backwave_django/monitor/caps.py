@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backwave_django.core.limits import CODE, Cap
+from backwave_django.core.rates import rate_or_none
 from backwave_django.models import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def unnoted_limits(declared: Mapping[str, int], *, using: str) -> list[tuple[str, int]]:
+def unnoted_limits(declared: Mapping[str, Cap], *, using: str) -> dict[str, Cap]:
     """Return those of the ``declared`` numbers by key that the database does not have yet.
 
-    A number that an operator chose counts as noted: it goes before the declared one.
+    Numbers that an operator chose count as noted: they go before the declared ones.
     """
     rows = Limit.objects.using(using).filter(pk__in=declared)
     noted = {
-        key: declared[key] if source == "operator" else limit
-        for key, limit, source in rows.values_list("key", "limit", "source")
+        key: Cap(limit, rate_or_none(rate)) if source == CODE else declared[key]
+        for key, limit, rate, source in rows.values_list("key", "limit", "rate", "source")
     }
-    return [(key, number) for key, number in declared.items() if noted.get(key) != number]
+    return {key: cap for key, cap in declared.items() if noted.get(key) != cap}

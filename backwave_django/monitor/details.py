@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from backwave_django.conf import get_config
 from backwave_django.models import Dependency, Job, Lease, OperatorAction, Outcome, Pump
 from backwave_django.monitor.pumps import PumpView, view
-from backwave_django.monitor.why import Reason, why
+from backwave_django.monitor.why import why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
     from uuid import UUID
+
+    from backwave_django.jobs.ports import Reason
 
 #: A job that was requeued for months still opens.
 MOST_OUTCOMES = 100

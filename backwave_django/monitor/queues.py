@@ -9,6 +9,7 @@ from backwave_django.jobs.registry import registry
 from backwave_django.models import Queue
 from backwave_django.monitor.clock import connection
 from backwave_django.monitor.counts import NOTHING, LaneCounts, lane_counts
+from backwave_django.monitor.limits import next_token, opens_at, window_of
 from backwave_django.monitor.pumps import PumpView, pump_views
 from backwave_django.store.names import table
 
@@ -46,6 +47,22 @@ class QueueView(NamedTuple):
     def paused(self) -> bool:
         """Whether claims pass this queue over now."""
         return self.switches is not None and is_paused(self.switches, now=self.clock)
+
+    @property
+    def window(self) -> str | None:
+        """When the queue is served, as it is written; ``None`` for one that always is."""
+        return None if self.switches is None else window_of(self.switches)
+
+    @property
+    def opens_at(self) -> datetime | None:
+        """When the queue opens, if it is outside its window now."""
+        return None if self.switches is None else opens_at(self.switches, now=self.clock)
+
+    @property
+    def next_token(self) -> datetime | None:
+        """When the queue's rate lets the next job start, if it is used up now."""
+        row = self.switches
+        return None if row is None else next_token(row.rate, row.rate_full_at, now=self.clock)
 
     @property
     def unserved(self) -> bool:

@@ -7,25 +7,36 @@ waits for the next. A job that nothing blocks gets one reason, which says what h
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from backwave_django.conf import get_config
-from backwave_django.core.states import TERMINAL, JobState
-from backwave_django.models import Dependency, Job, Lease, Limit, Outcome, Queue
+from backwave_django.core.states import TERMINAL, Cause, JobState
+from backwave_django.jobs.ports import Reason
+from backwave_django.models import Dependency, Job, Lease, Outcome, Queue
 from backwave_django.monitor.causes import ending
 from backwave_django.monitor.clock import moment, span
+from backwave_django.monitor.limits import (
+    limits_of_key,
+    next_token,
+    opens_at,
+    rate_text,
+    window_text,
+)
 from backwave_django.monitor.pumps import PumpView, pump_of, pump_views
 from backwave_django.monitor.queues import is_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
+    from uuid import UUID
 
     from django.db.models import QuerySet
 
+#: Jobs that are named as holders of a limit.
+MOST_HOLDERS = 5
 #: Parents that are named before the rest is summed up.
 MOST_PARENTS = 20
 #: Why a job rests until its due time, by how its last attempt ended.
@@ -38,25 +49,36 @@ _RESTS = {
 }
 
 
-class Reason(NamedTuple):
-    """One thing to know about a job. ``blocks`` says that it keeps the job from running."""
-
-    code: str
-    text: str
-    blocks: bool = True
-
-
 def why(job: Job, *, clock: datetime) -> tuple[Reason, ...]:
     """Return the reasons, the decisive one first. ``clock`` is the database's time."""
     state = JobState(job.state)
     if state in TERMINAL:
-        return (Reason("ended", ending(job, _last_outcome(job)), blocks=False),)
+        return tuple(_ended(job))
     if state is JobState.AWAITING:
         return tuple(_awaiting(job))
     if state is JobState.LEASED:
         return tuple(_leased(job, clock))
     found = tuple(_scheduled(job, clock))
     return found or (_claimable(job),)
+
+
+def explain(job_id: UUID, *, clock: datetime) -> tuple[Reason, ...]:
+    """Return the reasons for the job with this id; nothing when it is gone."""
+    jobs = Job.objects.using(get_config().database).defer("payload", "output")
+    job = jobs.filter(pk=job_id).first()
+    return () if job is None else why(job, clock=clock)
+
+
+def _ended(job: Job) -> Iterator[Reason]:
+    yield Reason("ended", ending(job, _last_outcome(job)), blocks=False)
+    if job.cause == Cause.SUPERSEDED and job.unique_key is not None:
+        same = Job.objects.using(get_config().database).filter(unique_key=job.unique_key)
+        # Ids grow with time: the next one under the key is the one that took its place.
+        winner = same.filter(pk__gt=job.pk).order_by("pk").values_list("pk", flat=True).first()
+        if winner is not None:
+            text = _("It is a duplicate of job %(job)s, which replaced it under the key %(key)s.")
+            words = {"job": str(winner), "key": job.unique_key}
+            yield Reason("duplicate", text % words, blocks=False)
 
 
 def _scheduled(job: Job, clock: datetime) -> Iterator[Reason]:
@@ -70,7 +92,7 @@ def _scheduled(job: Job, clock: datetime) -> Iterator[Reason]:
     if queue is not None:
         yield from _queue_reasons(queue, clock)
     if job.limit_key is not None:
-        yield from _limit_reasons(job.limit_key)
+        yield from _limit_reasons(job.limit_key, clock)
     yield from _pump_reasons(job, pump_views(clock=clock, gone=False))
 
 
@@ -93,11 +115,19 @@ def _not_due(job: Job, clock: datetime) -> str:
 def _queue_reasons(queue: Queue, clock: datetime) -> Iterator[Reason]:
     if is_paused(queue, now=clock):
         yield Reason("paused", paused_text(queue, clock=clock))
+    opening = opens_at(queue, now=clock)
+    if opening is not None:
+        yield Reason("window", window_text(queue, opening, clock=clock))
     if queue.limit is not None:
-        running = _held(Lease.objects.filter(queue=queue.name), queue.limit)
-        if running >= queue.limit:
+        holders = _holders(Lease.objects.filter(queue=queue.name), queue.limit)
+        if len(holders) >= queue.limit:
             text = _("The queue's limit is full: %(count)d of %(limit)d jobs run.")
-            yield Reason("limit", text % {"count": running, "limit": queue.limit})
+            words = {"count": len(holders), "limit": queue.limit}
+            yield Reason("limit", _held_by(text % words, holders))
+    token = next_token(queue.rate, queue.rate_full_at, now=clock)
+    if token is not None:
+        what = _("The rate of the queue %(queue)s") % {"queue": queue.name}
+        yield Reason("rate", rate_text(what, str(queue.rate), token, clock=clock))
 
 
 def paused_text(queue: Queue, *, clock: datetime) -> str:
@@ -118,19 +148,39 @@ def paused_text(queue: Queue, *, clock: datetime) -> str:
     return text
 
 
-def _limit_reasons(key: str) -> Iterator[Reason]:
-    limit = Limit.objects.using(get_config().database).filter(pk=key).first()
-    if limit is None:
+def _limit_reasons(key: str, clock: datetime) -> Iterator[Reason]:
+    limits = limits_of_key(key)
+    if limits is None:
         return
-    running = _held(Lease.objects.filter(limit_key=key), limit.limit)
-    if running >= limit.limit:
-        text = _("The limit %(key)s is full: %(count)d of %(limit)d jobs run.")
-        yield Reason("limit", text % {"key": key, "count": running, "limit": limit.limit})
+    number, rate = limits.cap
+    origin = ""
+    if limits.said_by != key:
+        origin = _(" The pattern %(pattern)s says so.") % {"pattern": limits.said_by}
+    if number is not None:
+        holders = _holders(Lease.objects.filter(limit_key=key), number)
+        if len(holders) >= number:
+            text = _("The limit %(key)s is full: %(count)d of %(limit)d jobs run.")
+            words = {"key": key, "count": len(holders), "limit": number}
+            yield Reason("limit", _held_by(text % words, holders) + origin)
+    token = next_token(rate, limits.full_at, now=clock)
+    if token is not None:
+        what = _("The rate of the limit %(key)s") % {"key": key}
+        yield Reason("rate", rate_text(what, str(rate), token, clock=clock) + origin)
 
 
-def _held(leases: QuerySet[Lease], limit: int) -> int:
-    """Count leases as far as ``limit``: more than that is as full as that."""
-    return len(leases.using(get_config().database).values_list("pk")[: limit + 1])
+def _holders(leases: QuerySet[Lease], limit: int) -> list[UUID]:
+    """Return the jobs that are leased, as far as ``limit``: more than that is as full as that."""
+    found = leases.using(get_config().database).values_list("job_id", flat=True)
+    return list(found[: limit + 1])
+
+
+def _held_by(text: str, holders: Sequence[UUID]) -> str:
+    if not holders:
+        return text
+    named = ", ".join(str(holder) for holder in sorted(holders)[:MOST_HOLDERS])
+    if len(holders) > MOST_HOLDERS:
+        return _("%(text)s Held by %(jobs)s and others.") % {"text": text, "jobs": named}
+    return _("%(text)s Held by %(jobs)s.") % {"text": text, "jobs": named}
 
 
 def _pump_reasons(job: Job, pumps: Sequence[PumpView]) -> Iterator[Reason]:

@@ -27,11 +27,13 @@ from backwave_django.core.errors import (
 from backwave_django.core.outcomes import Unroutable
 from backwave_django.core.retries import Retry
 from backwave_django.jobs.context import JobContext, Signals
+from backwave_django.jobs.job_type import TimeoutMode
 from backwave_django.jobs.payload import encode
 from backwave_django.jobs.registry import registry
 from backwave_django.jobs.tags import encode_tags
 from backwave_django.pumps.failures import describe, is_printable
 from backwave_django.pumps.joblog import JobLog, current_log
+from backwave_django.pumps.raising import Interruption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from backwave_django.core.outcomes import Failure
     from backwave_django.jobs.parameters import Call
     from backwave_django.jobs.registry import AnyJobType
+    from backwave_django.pumps.atomic import Transactions
     from backwave_django.pumps.clock import Clock
     from backwave_django.pumps.progress import ProgressBoard
     from backwave_django.pumps.scope import Scopes, Services
@@ -59,7 +62,8 @@ _invocation: ContextVar[Callable[[JobContext], object]] = ContextVar("backwave_i
 class Assignment:
     """A job in the hands of a worker, and how the pump talks to its body meanwhile.
 
-    ``void``: the lease is lost. ``thread`` is the worker's, once it has begun.
+    ``void``: the lease is lost. ``thread`` is the worker's, once it has begun, at ``began_at``.
+    ``committing``: an atomic body has let go of its lease, in a commit that is on its way.
     """
 
     job: LeasedJob
@@ -67,6 +71,8 @@ class Assignment:
     void: bool = False
     replaced: bool = False
     thread: Thread | None = None
+    began_at: datetime | None = None
+    committing: bool = False
 
 
 class Attempts:
@@ -78,11 +84,13 @@ class Attempts:
         clock: Clock,
         scopes: Scopes,
         progress: ProgressBoard,
+        transactions: Transactions,
         middleware: Sequence[Middleware] = (),
     ) -> None:
         self._clock = clock
         self._scopes = scopes
         self._progress = progress
+        self._transactions = transactions
         self._handler = _wrapped(middleware) if middleware else None
 
     def warm(self) -> None:
@@ -92,7 +100,7 @@ class Attempts:
     def run(self, assignment: Assignment) -> e.AttemptEnded:
         """Run the body and return how it ended. Raises nothing."""
         job = assignment.job
-        started_at = self._clock.now()
+        started_at = assignment.began_at = self._clock.now()
         signals = assignment.signals
         if signals.stopping or signals.cancel_reason is not None:
             return e.AttemptReleased(lease_id=job.lease_id, started_at=started_at)
@@ -128,16 +136,30 @@ class Attempts:
                 job.lease_id, done, total, message
             ),
         )
-        try:
-            value = self._call(job_type, call, context)
-        except BaseException as error:  # whatever it is, it is an outcome
-            return self._raised(error, context, job, started_at=started_at, log=log)
-        return self._returned(value, context, job, started_at=started_at, log=log)
 
-    def _call(self, job_type: AnyJobType, call: Call, context: JobContext) -> object:
+        def body() -> e.AttemptReported:
+            try:
+                value = self._call(job_type, call, context, assignment.signals)
+            except BaseException as error:  # whatever it is, it is an outcome
+                return self._raised(error, context, job, started_at=started_at, log=log)
+            return self._returned(value, context, job, started_at=started_at, log=log)
+
+        if not job_type.atomic:
+            return body()
+        return self._transactions.run(
+            assignment,
+            body,
+            failed=lambda error: self._raised(error, context, job, started_at=started_at, log=log),
+        )
+
+    def _call(
+        self, job_type: AnyJobType, call: Call, context: JobContext, signals: Signals
+    ) -> object:
+        raises = job_type.timeout_mode is TimeoutMode.RAISE
+        guard = Interruption(signals) if raises else None
         if self._handler is None:
-            return job_type.invoke(call, context)
-        _invocation.set(lambda given: job_type.invoke(call, given))
+            return job_type.invoke(call, context, guard)
+        _invocation.set(lambda given: job_type.invoke(call, given, guard))
         return self._handler(context)
 
     def _returned(
@@ -148,7 +170,7 @@ class Attempts:
         *,
         started_at: datetime,
         log: JobLog,
-    ) -> e.AttemptEnded:
+    ) -> e.AttemptReported:
         try:
             output = None if value is None else _encoded(value)
         except BaseException as error:  # a value may be of any kind and do anything
@@ -174,7 +196,7 @@ class Attempts:
         *,
         started_at: datetime,
         log: JobLog,
-    ) -> e.AttemptEnded:
+    ) -> e.AttemptReported:
         tags = _tags(context)
         match error:
             case Snooze():

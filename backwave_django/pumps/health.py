@@ -59,7 +59,7 @@ class Vitals:
 
     def ended(self, event: e.Event) -> None:
         """Count the event if it is the end of a body."""
-        if isinstance(event, e.AttemptSucceeded):
+        if isinstance(event, e.AttemptSucceeded | e.AttemptCommitted):
             self._succeeded += 1
         elif isinstance(event, _FAILED):
             self._failed += 1

@@ -49,7 +49,9 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
                 # Whose server became a standby would be handed out for ever: the pool makes anew.
                 connection.connection.close()
             else:
-                _reset(connection)
+                with suppress(Exception):  # one that does not obey is closed
+                    _reset(connection)
+            # In any case: the pool counts what does not come back as handed out, for ever.
             connection.close()
         else:
             _end_session(connection)

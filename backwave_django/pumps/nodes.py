@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import ExitStack
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,12 +14,14 @@ from django.db import connections
 from django.db.utils import Error as DatabaseError
 from django.utils.module_loading import import_string
 
+from backwave_django.conf import get_config
 from backwave_django.core.errors import ConfigurationError
 from backwave_django.core.events import DeadPumpsFound
 from backwave_django.core.leases import PumpInfo
 from backwave_django.jobs import services
 from backwave_django.jobs.ids import new_id
 from backwave_django.jobs.registry import registry
+from backwave_django.pumps.atomic import Transactions
 from backwave_django.pumps.attempts import Attempts
 from backwave_django.pumps.clock import SystemClock
 from backwave_django.pumps.deaths import dead_pumps
@@ -33,7 +36,7 @@ from backwave_django.pumps.pump import Pump
 from backwave_django.pumps.scope import Scopes
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED, HALTED, StopSignals
 from backwave_django.store.declarations import greet_with_schedules
-from backwave_django.store.executors import observed, open_pump_store
+from backwave_django.store.executors import default_store, observed, open_pump_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +118,15 @@ class Node:
             open_store=lambda: self._store(group),
             clock=clock,
             attempts=Attempts(
-                clock=clock, scopes=scopes, progress=progress, middleware=self._middleware
+                clock=clock,
+                scopes=scopes,
+                progress=progress,
+                transactions=Transactions(
+                    open_store=partial(default_store, self._config.database, config=self._config),
+                    clock=clock,
+                    patience=group.lease_duration / 6,
+                ),
+                middleware=self._middleware,
             ),
             inbox=inbox,
             progress=progress,
@@ -163,7 +174,8 @@ def load_middleware(paths: Sequence[str]) -> tuple[Any, ...]:
 
 def _greet(store: PumpStore, now: datetime) -> None:
     """Bring into the database what this code declares and what is missing there."""
-    store.declare_limits(sorted(registry.limits().by_key.items()))
+    store.declare_limits(registry.limits().by_key)
+    store.declare_windows(get_config().declared_windows)
     greet_with_schedules(store, update=settings.DEBUG, now=now)
 
 

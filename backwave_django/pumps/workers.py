@@ -101,9 +101,9 @@ class Workers:
         return left, (self._settled_at - time.perf_counter()) if left else 0.0
 
     def job_of(self, lease_id: UUID) -> LeasedJob | None:
-        """Return the job whose body runs under a lease, or ``None`` when none does."""
+        """Return the job whose body runs under a lease, or ``None`` when none does any more."""
         assignment = self._running.get(lease_id)
-        return None if assignment is None else assignment.job
+        return None if assignment is None or assignment.committing else assignment.job
 
     def ended_job(self, lease_id: UUID) -> LeasedJob | None:
         """Return the job whose body has lately ended under a lease, if its end still counted."""
@@ -184,7 +184,7 @@ class Workers:
                 with self._ending:
                     self._running.pop(lease_id, None)
                     self._replaced.pop(lease_id, None)
-                if not assignment.void:
+                if not (assignment.void or assignment.committing):
                     self._ended.append(assignment.job)
                 slip(event)
                 if assignment.replaced:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from backwave_django.jobs.ids import new_id
 from backwave_django.store import (
+    atomic,
     claims,
     heartbeats,
     intake,
     leases,
+    limits,
     minting,
     operators,
     purging,
@@ -26,8 +28,8 @@ from backwave_django.store.faults import guarded
 from backwave_django.store.room import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from backwave_django.core.contract import (
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
     )
     from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
-    from backwave_django.core.outcomes import Outcome
+    from backwave_django.core.limits import Cap
+    from backwave_django.core.outcomes import Outcome, Reported
+    from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
         DeclareRow,
@@ -110,6 +114,22 @@ class DatabaseStore:
     def report(self, outcomes: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
         """See ``Store.report``."""
         return reports.report(self._room, outcomes, now=now)
+
+    @guarded
+    def report_inside(
+        self, outcome: Outcome, *, patience: timedelta | None, now: datetime
+    ) -> Reported:
+        """Apply the success of an atomic body in the open transaction that holds its writes.
+
+        Unless the answer is ``applied``, and whenever this raises, roll that transaction back.
+        No locked row is waited for longer than ``patience``.
+        """
+        return atomic.report_inside(self._room, outcome, patience=patience, now=now)
+
+    @guarded
+    def is_recorded(self, *, job_id: UUID, run: int) -> bool:
+        """Tell whether a run of a job has succeeded: for who lost the answer to its commit."""
+        return atomic.is_recorded(self._room, job_id=job_id, run=run)
 
     @guarded
     def turn(
@@ -215,17 +235,37 @@ class DatabaseStore:
         self, queue: str, limit: int | None, *, actor: Actor, now: datetime
     ) -> None:
         """See ``Store.set_queue_limit``."""
-        switches.set_queue_limit(self._room, queue, limit, actor=actor, now=now)
+        limits.set_queue_limit(self._room, queue, limit, actor=actor, now=now)
+
+    @guarded
+    def set_queue_rate(self, queue: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.set_queue_rate``."""
+        limits.set_queue_rate(self._room, queue, rate, actor=actor, now=now)
+
+    @guarded
+    def set_window(self, queue: str, window: str | None, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.set_window``."""
+        limits.set_window(self._room, queue, window, actor=actor, now=now)
 
     @guarded
     def set_limit(self, key: str, limit: int | None, *, actor: Actor, now: datetime) -> None:
         """See ``Store.set_limit``."""
-        switches.set_limit(self._room, key, limit, actor=actor, now=now)
+        limits.set_limit(self._room, key, limit, actor=actor, now=now)
 
     @guarded
-    def declare_limits(self, limits: Sequence[tuple[str, int]]) -> None:
+    def set_rate(self, key: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.set_rate``."""
+        limits.set_rate(self._room, key, rate, actor=actor, now=now)
+
+    @guarded
+    def declare_limits(self, declared: Mapping[str, Cap]) -> None:
         """See ``Store.declare_limits``."""
-        switches.declare_limits(self._room, limits)
+        limits.declare_limits(self._room, declared)
+
+    @guarded
+    def declare_windows(self, windows: Mapping[str, str | None]) -> None:
+        """See ``Store.declare_windows``."""
+        limits.declare_windows(self._room, windows)
 
     @guarded
     def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:

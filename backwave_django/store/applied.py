@@ -19,11 +19,12 @@ class Fence:
     """What an outcome needs of its lease, beside that it exists, and what it leaves alone.
 
     ``lapsed_by`` lets it end only if it has lapsed by then; ``keeps_clock`` leaves the clock of
-    hand-backs running.
+    hand-backs running; ``waits`` waits for a locked row instead of passing it over.
     """
 
     lapsed_by: datetime | None = None
     keeps_clock: bool = False
+    waits: bool = False
 
 
 ANY_LEASE: Final = Fence()

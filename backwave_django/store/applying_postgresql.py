@@ -113,6 +113,11 @@ APPLYING: Final = {
     False: _FENCE + _VERDICT + _GATES,
 }
 _STATEMENTS: Final = {kept: Statement(text + _ROWS) for kept, text in APPLYING.items()}
+#: The same for who cannot come again: it waits for locked rows, while ``lock_timeout`` lets it.
+_WAITING: Final = {
+    kept: Statement((text + _ROWS).replace("FOR UPDATE SKIP LOCKED", "FOR UPDATE"))
+    for kept, text in APPLYING.items()
+}
 _STATES: Final = {state.value: state for state in JobState}
 
 
@@ -122,7 +127,8 @@ def apply_in_one_statement(
     """Apply what the fences let through; answer every row in order, with the clock."""
     kept = room.settings.history is not History.OFF
     parameters = report_parameters(room, outcomes, fence=fence, now=now)
-    rows = room.fetch_alone(_STATEMENTS[kept], parameters)
+    statements = _WAITING if fence.waits else _STATEMENTS
+    rows = room.fetch_alone(statements[kept], parameters)
     return [
         applied(outcome, row[0], exists=row[1], queued=row[2])
         for outcome, row in zip(outcomes, rows, strict=True)

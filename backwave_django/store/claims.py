@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from backwave_django.core.bounds import MAX_BATCH
 from backwave_django.core.contract import ClaimAnswer
-from backwave_django.store.capping import take_carefully
+from backwave_django.store.capping import next_tokens, take_carefully
 from backwave_django.store.faults import DATABASE_ERRORS
 from backwave_django.store.survey import survey
 from backwave_django.store.taking import take_plain
@@ -82,23 +82,45 @@ def _full_pass(
 ) -> ClaimAnswer:
     """Look at all lanes, take what is due, and look again if anything was."""
     seen = _look(room, request, now=now)
-    key_cursor = request.key_cursor
-    due = [lane for lane in seen.lanes if lane.first_due is not None and lane.first_due <= now]
+    due = seen.due(now=now)
     size = sized(request)
     left = size - len(jobs)
     if due and left > 0:
         jobs += _take(room, request, seen, due, left, now=now)
-        keys = [job.limit_key for job in jobs if job.limit_key is not None]
-        key_cursor = keys[-1] if keys else _last_key(seen, key_cursor)
         if len(jobs) < size or room.exact:
             seen = _look(room, request, now=now)
+    short, next_due = len(jobs) < size, _next_due(room, seen, now=now)
+    rotation = room.lanes.rotation
+    if jobs or seen.whole:
+        rotation.reset()
+    if short and not seen.whole:
+        cursor, reached = request.key_cursor, seen.reached
+        short = not jobs and rotation.is_over(
+            request.queues, cursor=cursor, reached=reached, next_due=next_due
+        )
+        next_due = rotation.next_due if short else now
     return ClaimAnswer(
         jobs=tuple(jobs),
-        short=len(jobs) < size and seen.whole,
-        next_due=seen.next_due(now=now),
+        short=short,
+        next_due=next_due,
         clock=seen.clock,
-        key_cursor=key_cursor,
+        key_cursor=_cursor(request, seen, jobs, full=len(jobs) >= size),
     )
+
+
+def _cursor(request: ClaimRequest, seen: Survey, jobs: Sequence[LeasedJob], *, full: bool) -> str:
+    """Return where the rotation over limit keys goes on: all keys in sight had their turn."""
+    if not full and not seen.whole:
+        return seen.reached
+    keys = [job.limit_key for job in jobs if job.limit_key is not None]
+    return keys[-1] if keys else request.key_cursor
+
+
+def _next_due(room: Room, seen: Survey, *, now: datetime) -> datetime | None:
+    """Return when to look again; what a rate alone withholds comes with its next token."""
+    due = seen.due(now=now)
+    tokens = next_tokens(room, due, now=now) if due and seen.is_held_back(now=now) else {}
+    return seen.next_due(tokens, now=now)
 
 
 def _look(room: Room, request: ClaimRequest, *, now: datetime) -> Survey:
@@ -127,9 +149,3 @@ def _take(
             take = take_plain if plain else take_carefully
             jobs += take(room, request, list(neighbours), left, now=now)
     return jobs
-
-
-def _last_key(seen: Survey, cursor: str) -> str:
-    """Where the rotation goes on when all keys in sight were saturated."""
-    keys = [lane.key for lane in seen.lanes if lane.key is not None]
-    return keys[-1] if keys and not seen.whole else cursor

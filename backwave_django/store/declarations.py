@@ -78,7 +78,7 @@ def _declare_limits(store: Store, specs: Sequence[ScheduleSpec]) -> None:
         for spec in specs
         if spec.limit_key is not None
     }
-    store.declare_limits([(key, cap) for key, cap in sorted(caps.items()) if cap is not None])
+    store.declare_limits({key: cap for key, cap in caps.items() if cap is not None})
 
 
 def _log(row: DeclareRow) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
+    from backwave_django.conf import Config
     from backwave_django.core.contract import StoreSettings
     from backwave_django.store.executor import Executor, Row
     from backwave_django.store.names import Statement
@@ -100,12 +101,13 @@ class DjangoExecutor:
 PumpStore: TypeAlias = DatabaseStore
 
 
-def default_store(using: str | None = None) -> DatabaseStore:
+def default_store(using: str | None = None, *, config: Config | None = None) -> DatabaseStore:
     """Return a store on Django's connection ``using``; that of ``BACKWAVE`` unless one is named.
 
-    It works in whatever transaction the calling thread has begun there.
+    It works in whatever transaction the calling thread has begun there. ``config`` is that of
+    the settings unless one is given.
     """
-    config = get_config()
+    config = config or get_config()
     executor = DjangoExecutor(using or config.database)
     return DatabaseStore(executor, observed(config.store_settings), hints=config.hints)
 

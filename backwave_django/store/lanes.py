@@ -12,8 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from backwave_django.store.rotation import Rotation
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: How long a pump that finds full batches may trust its floors and its list of lanes.
 TRUST_FOR: Final = timedelta(seconds=1)
@@ -35,8 +37,10 @@ class Lane(NamedTuple):
 class Survey(NamedTuple):
     """Lanes in claim order, and what the database says beside them.
 
-    ``limited`` are queues with a cap of their own; ``whole`` is false when there are more limit
-    keys than one claim looks at; ``cost`` is how long the looking took.
+    ``limited`` are queues with a cap, a rate or a window of their own; ``whole`` is false when
+    there are more limit keys than one claim looks at, and ``reached`` is then the last one that it
+    has looked at; ``opens_at`` is when the first closed queue
+    opens in which jobs are scheduled; ``cost`` is how long the looking took.
     """
 
     lanes: list[Lane]
@@ -44,16 +48,28 @@ class Survey(NamedTuple):
     whole: bool
     clock: datetime
     cost: timedelta
+    opens_at: datetime | None = None
+    reached: str = ""
 
     def is_plain(self, lane: Lane) -> bool:
-        """Tell whether no cap can concern ``lane``."""
+        """Tell whether no cap and no rate can concern ``lane``."""
         return lane.key is None and lane.queue not in self.limited
 
-    def next_due(self, *, now: datetime) -> datetime | None:
-        """Return ``now`` if something is due, else when something will be."""
-        if not self.whole:
-            return now
-        first = min((lane.first_due for lane in self.lanes if lane.first_due), default=None)
+    def due(self, *, now: datetime) -> list[Lane]:
+        """Return the lanes in which a job is due."""
+        return [lane for lane in self.lanes if lane.first_due is not None and lane.first_due <= now]
+
+    def is_held_back(self, *, now: datetime) -> bool:
+        """Tell whether whatever is due lies in lanes that a cap or a rate may concern."""
+        return not any(map(self.is_plain, self.due(now=now)))
+
+    def next_due(self, tokens: Mapping[Lane, datetime], *, now: datetime) -> datetime | None:
+        """Return ``now`` if something in sight may start, else when something may.
+
+        ``tokens`` says of lanes in which jobs are due when rates let the next one start.
+        """
+        instants = [tokens.get(lane, lane.first_due) for lane in self.lanes]
+        first = min((at for at in (*instants, self.opens_at) if at is not None), default=None)
         return first if first is None or first > now else now
 
 
@@ -63,11 +79,12 @@ class LaneMemory:
 
     floors: dict[tuple[str, int], tuple[datetime, UUID]] = field(default_factory=dict)
     surveyed_at: dict[str, datetime] = field(default_factory=dict)
-    #: Queues in which the last survey saw a limit or keyed jobs.
+    #: Queues in which the last survey saw a limit, a rate, a window or keyed jobs.
     careful: set[str] = field(default_factory=set)
     #: Queues in which it saw nothing due: looking again tells as much as trying to claim.
     quiet: set[str] = field(default_factory=set)
     trust_for: timedelta = TRUST_FOR
+    rotation: Rotation = field(default_factory=Rotation)
 
     def known(self, queues: Sequence[str], *, now: datetime) -> list[Lane]:
         """Return the lanes of ``queues`` in claim order; none when a survey is the better move."""

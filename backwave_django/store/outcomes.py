@@ -59,7 +59,7 @@ def _apply_or_split(
     if not outcomes:
         return [], room.clock()
     try:
-        return _apply_and_settle(room, outcomes, fence=fence, now=now)
+        return apply_and_settle(room, outcomes, fence=fence, now=now)
     except Exception as error:
         if not is_refused_data(error):
             raise
@@ -72,9 +72,10 @@ def _apply_or_split(
     return [*left, *right], clock
 
 
-def _apply_and_settle(
+def apply_and_settle(
     room: Room, outcomes: Sequence[Outcome], *, fence: Fence, now: datetime
 ) -> tuple[list[Reported], datetime]:
+    """Apply outcomes with all that follows from them; one that is refused as data fails all."""
     if room.executor.vendor == "sqlite":
         with room.executor.transaction():
             answers, clock = apply_one_by_one(room, outcomes, fence=fence, now=now)
@@ -130,7 +131,7 @@ def _apply_refused(
     else:
         milder = outcome
     bare = milder._replace(tags=None, log=None, failure=_clean_failure(milder.failure))
-    return _apply_and_settle(room, [bare], fence=fence, now=now)
+    return apply_and_settle(room, [bare], fence=fence, now=now)
 
 
 def _clean_failure(failure: Failure | None) -> Failure | None:

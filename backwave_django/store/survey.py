@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.bounds import MAX_KEYS_PER_CLAIM
+from backwave_django.core.errors import InvalidOption
+from backwave_django.core.windows import Window
 from backwave_django.store.lanes import Lane, Survey
 from backwave_django.store.names import Statement
+from backwave_django.store.rotation import in_round
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from backwave_django.store.room import Room
 
+logger = logging.getLogger("backwave.store")
+
+#: A queue whose window cannot be read here is looked at again after this.
+_UNREADABLE_FOR: Final = timedelta(minutes=1)
 
 _PLAIN: Final = """
-SELECT served.name, served.cap, served.keyed, lane.priority,
+SELECT served.name, served.limited, served.hours, served.keyed, lane.priority,
   (SELECT min(j.due_at) FROM {{job}} j WHERE j.state = 'scheduled' AND j.limit_key IS NULL
     AND j.queue = lane.queue AND j.priority = lane.priority),
   {clock}, {began}
 FROM served LEFT JOIN lane ON lane.queue = served.name AND lane.priority IS NOT NULL
 """
 _SERVED: Final = """
-WITH RECURSIVE served(name, cap, keyed) AS (
-  SELECT s.{value}, q."limit", EXISTS (SELECT 1 FROM {{job}} j WHERE j.state = 'scheduled'
-    AND j.limit_key IS NOT NULL AND j.queue = s.{value})
+WITH RECURSIVE served(name, limited, hours, keyed) AS (
+  SELECT s.{value}, q."limit" IS NOT NULL OR q.rate IS NOT NULL OR q."window" IS NOT NULL
+      OR q.window_default IS NOT NULL,
+    COALESCE(q."window", q.window_default),
+    EXISTS (SELECT 1 FROM {{job}} j WHERE j.state = 'scheduled' AND j.limit_key IS NOT NULL
+      AND j.queue = s.{value})
   FROM {source} LEFT JOIN {{queue}} q ON q.name = s.{value}
   WHERE q.name IS NULL OR NOT q.paused OR q.paused_until <= %(now)s),
 lane(queue, priority) AS (
@@ -92,29 +103,73 @@ def _keyed(vendor: str, bounds: str) -> Statement:
 
 
 def survey(room: Room, queues: Sequence[str], *, key_cursor: str, now: datetime) -> Survey:
-    """Look at all lanes of ``queues`` that are not paused, in a constant number of statements."""
+    """Look at all lanes of ``queues`` that are neither paused nor closed.
+
+    Takes one statement, and two for each queue with limit keys.
+    """
     executor = room.executor
     read = executor.values.instant_or_none
     rows = executor.fetch(_plain(executor.vendor), {"queues": list(queues), "now": now})
     place = {queue: number for number, queue in enumerate(queues)}
+    limited = frozenset(row[0] for row in rows if row[1])
+    closed = _closed({row[0]: row[2] for row in rows if row[2] is not None}, now=now)
     lanes = [
-        Lane(queue, priority, None, read(due))
-        for queue, _cap, _keyed, priority, due, *_clocks in rows
-        if priority is not None
+        Lane(row[0], row[4], None, read(row[5]))
+        for row in rows
+        if row[4] is not None and row[0] not in closed
     ]
-    limited = frozenset(row[0] for row in rows if row[1] is not None)
-    whole = True
-    for queue in {row[0] for row in rows if row[2]}:
+    reached: list[str] = []
+    for queue in {row[0] for row in rows if row[3]} - set(closed):
         found = _rotation(room, queue, cursor=key_cursor)
-        whole = whole and len(found) <= MAX_KEYS_PER_CLAIM
         lanes += found[:MAX_KEYS_PER_CLAIM]
+        reached += _reached(found)
     # Stable: keys stay in their rotation, after the unkeyed lane of the same priority.
     lanes.sort(key=lambda lane: (place[lane.queue], lane.priority, lane.key is not None))
     if not rows:
-        return Survey(lanes, limited, whole, room.clock(), timedelta(0))
+        return Survey(lanes, limited, whole=True, clock=room.clock(), cost=timedelta(0))
+    used = {row[0] for row in rows if row[3] or row[4] is not None}
+    opens_at = min((at for queue, at in closed.items() if queue in used), default=None)
     # The last row's clock was read when all of the looking was done.
-    ended, began = (executor.values.instant(value) for value in rows[-1][5:7])
-    return Survey(lanes, limited, whole, room.told(rows[-1][5]), ended - began)
+    ended, began = (executor.values.instant(value) for value in rows[-1][6:8])
+    return Survey(
+        lanes,
+        limited,
+        whole=not reached,
+        clock=room.told(rows[-1][6]),
+        cost=ended - began,
+        opens_at=opens_at,
+        # Where the first queue stopped: what lies behind it was not looked at in all of them.
+        reached=min(reached, key=lambda key: in_round(key, after=key_cursor), default=""),
+    )
+
+
+def _reached(found: Sequence[Lane]) -> list[str]:
+    """Return the last key that was looked at at all its priorities, if there are more of them."""
+    if len(found) <= MAX_KEYS_PER_CLAIM:
+        return []
+    following = found[MAX_KEYS_PER_CLAIM].key
+    keys = [lane.key for lane in found[:MAX_KEYS_PER_CLAIM] if lane.key != following]
+    return [key for key in keys[-1:] if key is not None]
+
+
+def _closed(windows: Mapping[str, str], *, now: datetime) -> dict[str, datetime]:
+    """Return the queues that are outside their windows, with when they open."""
+    opening = {queue: _opens_at(text, now=now) for queue, text in windows.items()}
+    return {queue: at for queue, at in opening.items() if at is not None}
+
+
+def _opens_at(text: str, *, now: datetime) -> datetime | None:
+    try:
+        return Window.parse(text).opens_at(now)
+    except InvalidOption as error:
+        # It was checked when it was set: this machine knows fewer time zones than that one.
+        _warn(str(error))
+        return now + _UNREADABLE_FOR
+
+
+@cache
+def _warn(problem: str) -> None:
+    logger.error("a queue stays closed here, for its window cannot be read: %s", problem)
 
 
 def _rotation(room: Room, queue: str, *, cursor: str) -> list[Lane]:

@@ -1,4 +1,4 @@
-"""Operator actions on queues, limit keys and pumps, and the limits that job types declare."""
+"""Operator actions on queues and pumps: pause, resume, drain."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from backwave_django.core.contract import ActionResult
-from backwave_django.core.errors import InvalidOption
 from backwave_django.store.audit import Audit
 from backwave_django.store.names import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
 
     from backwave_django.core.contract import Actor
     from backwave_django.store.room import Room
 
-_ADD_QUEUE: Final = Statement(
+ADD_QUEUE: Final = Statement(
     "INSERT INTO {queue} (name, paused) VALUES (%(queue)s, {false}) ON CONFLICT (name) DO NOTHING"
 )
 _QUEUE: Final = Statement(
-    'SELECT q.paused, q.paused_until, q."limit" FROM {queue} q WHERE q.name = %(queue)s {lock:q}'
+    "SELECT q.paused, q.paused_until FROM {queue} q WHERE q.name = %(queue)s {lock:q}"
 )
 _PAUSE: Final = Statement(
     """
@@ -34,22 +32,6 @@ _RESUME: Final = Statement(
     """
 UPDATE {queue} SET paused = {false}, paused_at = NULL, paused_until = NULL, paused_by = NULL,
   pause_reason = NULL WHERE name = %(queue)s
-"""
-)
-_CAP_QUEUE: Final = Statement('UPDATE {queue} SET "limit" = %(limit)s WHERE name = %(queue)s')
-_CAP: Final = Statement('SELECT c."limit" FROM {cap} c WHERE c.key = %(key)s {lock:c}')
-_SET_CAP: Final = Statement(
-    """
-INSERT INTO {cap} (key, "limit", source) VALUES (%(key)s, %(limit)s, 'operator')
-ON CONFLICT (key) DO UPDATE SET "limit" = excluded."limit", source = excluded.source
-"""
-)
-_LIFT_CAP: Final = Statement("DELETE FROM {cap} WHERE key = %(key)s")
-_DECLARE: Final = Statement(
-    """
-INSERT INTO {cap} (key, "limit", source) VALUES (%(key)s, %(limit)s, 'code')
-ON CONFLICT (key) DO UPDATE SET "limit" = excluded."limit"
-WHERE {cap}.source = 'code' AND {cap}."limit" <> excluded."limit"
 """
 )
 _PUMP: Final = Statement(
@@ -96,51 +78,10 @@ def _audit_queue(
 
 def _queue_view(room: Room, queue: str) -> dict[str, object]:
     """Return whether the queue is paused; its row is made, and locked, by looking."""
-    paused, until, _limit = _queue_row(room, queue)
+    room.executor.execute(ADD_QUEUE, {"queue": queue})
+    paused, until = room.executor.fetch(_QUEUE, {"queue": queue})[0]
     instant = room.executor.values.instant_or_none(until)
     return {"paused": bool(paused), "until": None if instant is None else instant.isoformat()}
-
-
-def _queue_row(room: Room, queue: str) -> tuple[object, object, int | None]:
-    room.executor.execute(_ADD_QUEUE, {"queue": queue})
-    paused, until, limit = room.executor.fetch(_QUEUE, {"queue": queue})[0]
-    return paused, until, limit
-
-
-def set_queue_limit(
-    room: Room, queue: str, limit: int | None, *, actor: Actor, now: datetime
-) -> None:
-    """Cap a queue; see ``Store.set_queue_limit``."""
-    _refuse_negative(limit)
-    with room.executor.transaction():
-        before = _queue_row(room, queue)[2]
-        room.executor.execute(_CAP_QUEUE, {"queue": queue, "limit": limit})
-        audit = Audit(room, actor, now)
-        audit.note("set_limit", ("queue", queue), {"limit": before}, {"limit": limit})
-        audit.write()
-
-
-def set_limit(room: Room, key: str, limit: int | None, *, actor: Actor, now: datetime) -> None:
-    """Cap a limit key; see ``Store.set_limit``."""
-    _refuse_negative(limit)
-    with room.executor.transaction():
-        rows = room.executor.fetch(_CAP, {"key": key})
-        before = rows[0][0] if rows else None
-        if limit is None:
-            room.executor.execute(_LIFT_CAP, {"key": key})
-        else:
-            room.executor.execute(_SET_CAP, {"key": key, "limit": limit})
-        audit = Audit(room, actor, now)
-        audit.note("set_limit", ("limit_key", key), {"limit": before}, {"limit": limit})
-        audit.write()
-
-
-def declare_limits(room: Room, limits: Sequence[tuple[str, int]]) -> None:
-    """Note the caps that job types declare; see ``Store.declare_limits``."""
-    rows = [{"key": key, "limit": limit} for key, limit in sorted(limits)]
-    if rows:
-        with room.executor.transaction():
-            room.executor.execute_many(_DECLARE, rows)
 
 
 def request_drain(room: Room, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:
@@ -160,8 +101,3 @@ def request_drain(room: Room, pump_id: UUID, *, actor: Actor, now: datetime) -> 
             audit.note("drain", target, {}, {}, ActionResult.GONE)
         audit.write()
     return live
-
-
-def _refuse_negative(limit: int | None) -> None:
-    if limit is not None and limit < 0:
-        raise InvalidOption("limit", limit, "write zero or more, or None for no limit")

@@ -17,6 +17,7 @@ from backwave_django.conf import get_config
 from backwave_django.jobs import ports
 from backwave_django.jobs.ids import new_id
 from backwave_django.monitor.horizon import next_instant, queues_in_use, waiting
+from backwave_django.monitor.why import explain
 from backwave_django.store.adapter import DatabaseStore
 from backwave_django.store.executors import DjangoExecutor, observed
 from backwave_django.testing.clock import VirtualClock
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from backwave_django.core.contract import ActionAnswer, Actor, WorkflowAnswer
     from backwave_django.core.jobs import Enqueued, LeasedJob, NewJob
+    from backwave_django.core.limits import Cap
     from backwave_django.core.workflows import NewWorkflow, RetryScope
 
 
@@ -53,11 +55,13 @@ class Harness:
             hints=False,
             fixed_clock=self._clock.now,
         )
-        self._attempts = InlineAttempts(clock=self._clock)
+        self._attempts = InlineAttempts(clock=self._clock, store=self._store)
         self._wired: ports.Ports | None = None
 
     def __enter__(self) -> Self:
         self._wired = ports.wired()
+        if get_config().windows:
+            self._store.declare_windows(get_config().declared_windows)
         ports.wire(
             replace(
                 self._wired,
@@ -95,7 +99,8 @@ class Harness:
         """Move time forward and run all that comes due on the way, in order.
 
         Give a ``timedelta``, or its keywords: ``advance(days=3)``. Stops at every due time,
-        deadline, schedule tick and lapse of a lease in between. Returns the number of attempts.
+        deadline, schedule tick and lapse of a lease in between, and where jobs wait for it at the
+        opening of a queue and the next token of a rate. Returns the number of attempts.
         """
         step = delta if delta is not None else timedelta(**spans)
         if step < timedelta(0):
@@ -162,7 +167,7 @@ class _Intake:
     def start_workflow(self, workflow: NewWorkflow, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
         return self._store.start_workflow(workflow, jobs)
 
-    def declare_limits(self, limits: Mapping[str, int]) -> None:
+    def declare_limits(self, limits: Mapping[str, Cap]) -> None:
         self._wired.declare_limits(limits)
 
 
@@ -176,6 +181,9 @@ class _Desk:
 
     def read(self, job_id: UUID) -> ports.JobRecord | None:
         return self._wired.read(job_id)
+
+    def explain(self, job_id: UUID) -> tuple[ports.Reason, ...]:
+        return explain(job_id, clock=self._clock.now())
 
     def cancel(self, job_id: UUID, *, actor: Actor) -> ActionAnswer:
         return self._store.cancel([job_id], actor=actor, now=self._clock.now())[0]

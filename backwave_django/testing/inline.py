@@ -10,6 +10,7 @@ from django.db import DatabaseError, connections
 from backwave_django.core import events as e
 from backwave_django.core.retries import Retry
 from backwave_django.jobs import services
+from backwave_django.pumps.atomic import Transactions
 from backwave_django.pumps.attempts import Assignment, Attempts
 from backwave_django.pumps.failures import describe
 from backwave_django.pumps.progress import ProgressBoard
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from backwave_django.core.jobs import LeasedJob
     from backwave_django.pumps.clock import Clock
+    from backwave_django.store.adapter import DatabaseStore
 
 logger = logging.getLogger("backwave.job")
 
@@ -39,9 +41,15 @@ def _keep() -> None:
 class InlineAttempts:
     """Runs one job after the other, where it is called."""
 
-    def __init__(self, *, clock: Clock) -> None:
+    def __init__(self, *, clock: Clock, store: DatabaseStore) -> None:
         self._clock = clock
-        self._attempts = Attempts(clock=clock, scopes=InlineScopes(), progress=ProgressBoard())
+        self._attempts = Attempts(
+            clock=clock,
+            scopes=InlineScopes(),
+            progress=ProgressBoard(),
+            # Nobody else holds a lock here, and a patience would outlive the attempt.
+            transactions=Transactions(open_store=lambda: store, clock=clock, patience=None),
+        )
         self._failures: dict[str, list[BaseException]] = {}
 
     def fail_next(self, wire_name: str, error: BaseException) -> None:

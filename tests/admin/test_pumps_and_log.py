@@ -130,6 +130,7 @@ def test_pages_can_be_put_on_another_site():
     backwave_admin.register(site)
     assert {model.__name__ for model in site._registry} == {
         "Job",
+        "Limit",
         "OperatorAction",
         "Pump",
         "Queue",

@@ -83,6 +83,15 @@ def test_pause_lasts_for_a_span_until_a_time_or_until_resumed():
         (["backwave_limit", "3", "--reason=x"], "--queue --key is required"),
         (["backwave_limit", "--queue=mail", "many", "--reason=x"], "'many' is no limit:"),
         (["backwave_limit", "--key=", "3", "--reason=x"], "1 to 200 characters"),
+        (["backwave_limit", "--key=", "--rate=1/day", "--reason=x"], "1 to 200 characters"),
+        (["backwave_limit", "--queue=mail", "--reason=x"], "Name a LIMIT, a --rate, or both"),
+        (
+            ["backwave_limit", "--queue=mail", "--rate=fast", "--reason=x"],
+            "'fast' is no rate: write starts and a period",
+        ),
+        (["backwave_window", "mail", "--reason=x"], "WINDOW --clear is required"),
+        (["backwave_window", "mail", "always"], "--reason"),
+        (["backwave_window", "mail", "at night", "--reason=x"], "'at' is no window"),
         (["backwave_enqueue", "shop.send_receipt", "--args=[1"], "--args: .* is not JSON"),
         (["backwave_enqueue", "shop.send_receipt", "--args=7"], "--args: '7' is neither"),
     ],
@@ -102,6 +111,44 @@ def test_limit_is_set_and_lifted():
     assert Limit.objects.get(pk="gateway").limit == 2
     with pytest.raises(CommandError, match="zero or more"):
         run("backwave_limit", "--reason=x", "--queue=mail", "--", -1)
+
+
+def test_rate_is_set_beside_a_limit_or_alone():
+    out = run("backwave_limit", "--queue=mail", 3, "--rate=10/second", "--reason=x")
+    assert out == "mail has a limit of 3 and a rate of 10/second.\n"
+    run("backwave_limit", "--queue=mail", "--rate=none", "--reason=x")
+    assert (Queue.objects.get(pk="mail").limit, Queue.objects.get(pk="mail").rate) == (3, None)
+    run("backwave_limit", "--key=tenant:*", "--rate=100/5 minutes", "--reason=x")
+    row = Limit.objects.get(pk="tenant:*")
+    assert (row.limit, row.rate, row.source) == (None, "100/5 minutes", "pattern")
+    actions = OperatorAction.objects.order_by("id").values_list("action", flat=True)
+    assert list(actions) == ["set_limit", "set_rate", "set_rate", "set_rate"]
+
+
+def test_limit_and_rate_are_set_both_or_none():
+    with pytest.raises(CommandError, match="zero or more"):
+        run("backwave_limit", "--queue=mail", "--rate=1/day", "--reason=x", "--", -1)
+    assert not Queue.objects.filter(rate__isnull=False).exists()
+
+
+def test_window_is_set_and_cleared():
+    out = run("backwave_window", "mail", "always", "--reason=x", "--actor=ops")
+    assert out == "Queue mail is served always: now open.\n"
+    opens = monitor.database_clock() + timedelta(hours=3)
+    window = f"{opens:%H}:00-{opens + timedelta(hours=1):%H}:00 UTC"
+    assert f"now closed until {opens:%Y-%m-%dT%H}:00:00" in run(
+        "backwave_window", "mail", window, "--reason=nights"
+    )
+    Queue.objects.update(window_default="Mon-Fri 08:00-18:00 UTC")
+    assert "served Mon-Fri 08:00-18:00 UTC" in run(
+        "backwave_window", "mail", "--clear", "--reason=x"
+    )
+    entry = OperatorAction.objects.order_by("id")[0]
+    assert (entry.action, entry.actor_name, entry.after) == (
+        "set_window",
+        "ops",
+        {"window": "always"},
+    )
 
 
 def test_purge_says_how_much_is_gone():

@@ -24,7 +24,9 @@ from backwave_django import models
 from backwave_django.core.contract import ClaimRequest, Store, StoreSettings
 from backwave_django.core.jobs import EdgeMode, IfDuplicate, NewJob
 from backwave_django.core.leases import PumpHealth, PumpStatus
+from backwave_django.core.limits import Cap
 from backwave_django.core.outcomes import Unroutable
+from backwave_django.core.rates import Rate
 from backwave_django.core.retries import Retry, RetryTable
 from backwave_django.core.states import Cause
 from backwave_django.store.executor import Executor
@@ -43,7 +45,12 @@ spans = st.sampled_from((timedelta(0), *SPANS))
 maybe_spans = st.none() | spans
 queues = st.sampled_from(("default", "mail"))
 queue_lists = st.sampled_from((("default",), ("mail",), ("default", "mail"), ("mail", "default")))
-keys = st.sampled_from((None, None, None, "Key", "key"))
+keys = st.sampled_from((None, None, None, "Key", "key", "key:1"))
+rates = st.none() | st.sampled_from(("1/second", "2/3 seconds", "7/minute")).map(Rate.parse)
+limited = st.sampled_from(("Key", "key", "key:1", "key*", "k*"))
+windows = st.none() | st.sampled_from(
+    ("always", "00:00-00:01 UTC", "00:30-01:30 UTC", "Sun-Tue 23:00-12:00; Wed 01:00-02:00 UTC")
+)
 pumps = st.sampled_from(PUMPS)
 choices = st.lists(st.integers(0, 30), max_size=4)
 some = st.lists(st.integers(0, 30), min_size=1, max_size=3)
@@ -262,16 +269,27 @@ class Differential(RivalMachine):
         ids = self.jobs(picks)
         self.rivals.both(lambda s: s.run_now(ids, actor=b.ACTOR, now=self.now), decided)
 
-    @rule(which=st.integers(0, 2), queue=queues, key=st.sampled_from(("Key", "key")), cap=caps)
-    def cap(self, which: int, queue: str, key: str, cap: int | None) -> None:
-        """One rule for all caps, so that they do not crowd out the others."""
+    @rule(which=st.integers(0, 5), queue=queues, key=limited, cap=caps, rate=rates)
+    def cap(self, which: int, queue: str, key: str, cap: int | None, rate: Rate | None) -> None:
+        """One rule for all limits, so that they do not crowd out the others."""
         audit: dict[str, Any] = {"actor": b.ACTOR, "now": self.now}
         acts: tuple[Callable[[Store], object], ...] = (
             lambda store: store.set_queue_limit(queue, cap, **audit),
             lambda store: store.set_limit(key, cap, **audit),
-            lambda store: store.declare_limits([(key, cap or 1), ("other", 2)]),
+            lambda store: store.declare_limits({key: Cap(cap or 1), "other": Cap(2)}),
+            lambda store: store.set_queue_rate(queue, rate, **audit),
+            lambda store: store.set_rate(key, rate, **audit),
+            lambda store: store.declare_limits({key: Cap(cap, rate)}),
         )
         self.rivals.both(acts[which])
+
+    @rule(queue=queues, window=windows, declared=st.booleans())
+    def open(self, queue: str, window: str | None, *, declared: bool) -> None:
+        if declared:
+            self.rivals.both(lambda store: store.declare_windows({queue: window, "mail": None}))
+            return
+        audit: dict[str, Any] = {"actor": b.ACTOR, "now": self.now}
+        self.rivals.both(lambda store: store.set_window(queue, window, **audit))
 
     @rule(which=st.integers(0, 3), queue=queues, span=maybe_spans, pump=pumps)
     def switch(self, which: int, queue: str, span: timedelta | None, pump: UUID) -> None:

@@ -13,6 +13,7 @@ from backwave_django.core.leases import PumpInfo
 from backwave_django.core.memory import Snapshot
 from backwave_django.core.memory.rows import ActionRow, LimitRow, WorkflowRow
 from backwave_django.core.outcomes import Failure
+from backwave_django.core.rates import rate_or_none
 from backwave_django.core.schedule_rows import ScheduleRow
 from backwave_django.core.schedules import Rule, ScheduleSpec
 from backwave_django.core.states import TERMINAL
@@ -33,7 +34,10 @@ _OUTCOME = (
     *("run", "attempt", "kind", "state", "cause", "pump_id", "started_at", "finished_at"),
     *("log", "next_due_at"),
 )
-_QUEUE = ("paused", "paused_at", "paused_until", "paused_by", "pause_reason", "limit")
+_QUEUE = (
+    *("paused", "paused_at", "paused_until", "paused_by", "pause_reason", "limit"),
+    *("rate", "rate_full_at", "window", "window_default"),
+)
 _PUMP = (
     *("health", "problem", "executing", "abandoned", "succeeded", "failed", "memory_bytes"),
     *("drain_requested", "seen_at", "stopped_at"),
@@ -80,8 +84,9 @@ def observe_database(using: str = "default") -> Snapshot:
             row["name"]: _columns(row, _QUEUE) for row in models.Queue.objects.using(using).values()
         },
         limits={
-            row["key"]: LimitRow(row["limit"], row["source"])
+            row["key"]: limit
             for row in models.Limit.objects.using(using).values()
+            if (limit := _limit(row)) != LimitRow(None, "code")
         },
         pumps={row["id"]: _pump(row) for row in models.Pump.objects.using(using).values()},
         actions=tuple(
@@ -113,6 +118,10 @@ def _lease(row: Row) -> dict[str, object]:
     if row["progress_done"] is not None:
         progress = (row["progress_done"], row["progress_total"], row["progress_message"] or "")
     return _columns(row, _LEASE) | {"progress": progress}
+
+
+def _limit(row: Row) -> LimitRow:
+    return LimitRow(row["limit"], row["source"], rate_or_none(row["rate"]), row["rate_full_at"])
 
 
 def _outcomes(using: str) -> dict[UUID, tuple[dict[str, object], ...]]:

@@ -6,7 +6,9 @@ from backwave_django import models
 from backwave_django.core.contract import Store
 from backwave_django.core.errors import InvalidOption
 from backwave_django.core.jobs import NewJob
+from backwave_django.core.limits import Cap
 from backwave_django.core.memory import Snapshot
+from backwave_django.core.memory.rows import LimitRow
 from tests.builders import ACTOR, T0, claim_request, new_job, released, snoozed, succeeded
 from tests.conformance.facts import numbers
 from tests.conformance.subjects import held_row
@@ -108,23 +110,23 @@ def test_snoozed_job_frees_its_key(store: Store) -> None:
 
 
 def test_declared_cap_holds(store: Store, observe: Observe) -> None:
-    store.declare_limits([("a", 1), ("b", 2)])
+    store.declare_limits({"a": Cap(1), "b": Cap(2)})
     store.enqueue([*jobs(1, 3, limit_key="a"), *jobs(4, 6, limit_key="b")])
     assert numbers(store.claim(claim_request(), now=T0).jobs) == (1, 4, 5)
-    assert dict(observe().limits) == {"a": (1, "code"), "b": (2, "code")}
+    assert dict(observe().limits) == {"a": LimitRow(1, "code"), "b": LimitRow(2, "code")}
 
 
 def test_declared_cap_replaces_an_older_declaration_and_no_choice_of_an_operator(
     store: Store, observe: Observe
 ) -> None:
-    store.declare_limits([("a", 1), ("b", 1)])
+    store.declare_limits({"a": Cap(1), "b": Cap(1)})
     store.set_limit("b", 7, actor=ACTOR, now=T0)
-    store.declare_limits([("a", 5), ("b", 5)])
-    assert dict(observe().limits) == {"a": (5, "code"), "b": (7, "operator")}
+    store.declare_limits({"a": Cap(5), "b": Cap(5)})
+    assert dict(observe().limits) == {"a": LimitRow(5, "code"), "b": LimitRow(7, "operator")}
 
 
 def test_nothing_is_declared_by_an_empty_list(store: Store, observe: Observe) -> None:
-    store.declare_limits([])
+    store.declare_limits({})
     assert observe().limits == {}
 
 

@@ -118,6 +118,9 @@ class Watched:
     def _ended(self, event: e.AttemptEnded) -> None:
         self.replaced.discard(event.lease_id)
         body = self.bodies.pop(event.lease_id, None)
+        if isinstance(event, e.AttemptCommitted):
+            self._forget(event.lease_id)
+            return
         if body is None or body.void:
             return
         kind = KINDS.get(type(event), OutcomeKind.CANCELLED)

@@ -100,6 +100,10 @@ def raised(number: int, *, now: datetime = T0, **fields: Any) -> e.AttemptFailed
     )
 
 
+def committed(number: int) -> e.AttemptCommitted:
+    return e.AttemptCommitted(lease_id=lease(number))
+
+
 def gave_in(number: int, *, now: datetime = T0) -> e.AttemptCancelled:
     return e.AttemptCancelled(lease_id=lease(number), started_at=T0, finished_at=now)
 

@@ -29,7 +29,7 @@ DIALS = st.fixed_dictionaries(
 )
 WEIGHTS = st.sampled_from((None, {"a": 3, "b": 1}, {"a": 2, "b": 5}))
 ENDS = st.sampled_from(
-    ("returned", "raised", "gave in", "snoozed", "refused", "lost", "odd", "back")
+    ("returned", "raised", "gave in", "snoozed", "refused", "lost", "odd", "back", "in")
 )
 WIRE_NAMES = st.sampled_from(("shop.pack", "shop.hurry"))
 VERDICTS = st.sampled_from((Verdict.APPLIED, Verdict.APPLIED, Verdict.STALE, Verdict.BUSY))
@@ -48,6 +48,7 @@ def ended(number: UUID, kind: str, watched: Watched) -> e.AttemptEnded:
         "lost": e.AttemptUnroutable(**span, reason=Unroutable.UNKNOWN_TYPE, failure=OOPS),
         "odd": e.AttemptUndecodable(**span, failure=OOPS),
         "back": e.AttemptReleased(**span),
+        "in": e.AttemptCommitted(lease_id=number),
     }
     return events[kind]
 

@@ -15,7 +15,7 @@ TOLD: dict[str, Any] = {"tags": '{"lot": 4}', "log": "packed"}
 
 
 def judge(
-    event: e.AttemptEnded,
+    event: e.AttemptReported,
     *,
     signalled: CancelReason | None = None,
     now: datetime = NOW,

@@ -38,6 +38,15 @@ def test_f032_a_pool_smaller_than_the_workers_only_makes_them_wait(field):
     assert Job.objects.filter(state="succeeded").count() == 40
 
 
+@pytest.mark.parametrize("environ", [FRESH, POOLED], ids=["fresh", "pooled"])
+def test_sessions_that_bodies_close_themselves_are_not_missing_later(field, environ):
+    jobs.break_session.enqueue_many([()] * 6)
+    jobs.hold.options(priority=-1).enqueue_many([(0,)] * 6)
+    process = field.runpumps("--drain", POOL_SIZE=2, environ=environ)
+    assert process.wait() == 0
+    assert Job.objects.filter(state="succeeded").count() == 12
+
+
 def test_f031_no_session_outlives_its_attempt(field):
     jobs.hold.enqueue_many([(0,)] * 100)
     process = field.runpumps(POOL_SIZE=8)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.db import connection
 
 import backwave_django as backwave
@@ -125,6 +126,29 @@ def tell_session() -> list[str]:
 def _setting(cursor: Any, name: str) -> str:
     cursor.execute(f"SHOW {name}")
     return str(cursor.fetchone()[0])
+
+
+@backwave.job("field.break_session", retry=ONCE)
+def break_session() -> None:
+    """Close the session behind Django's back."""
+    connection.ensure_connection()
+    connection.connection.close()
+
+
+if os.environ.get("FIELD_ATOMIC"):
+    # Not for all processes: on SQLite whoever knows an atomic body has to be alone.
+
+    @backwave.job("field.write_atomically", retry=QUICK, atomic=True)
+    def write_atomically(
+        name: str, path: str = "", ctx: backwave.JobContext = backwave.context()
+    ) -> str:
+        """Write a row, and run until there is a file, if one is named."""
+        ledger.write(ctx, "start")
+        Group.objects.create(name=f"{name} {ctx.attempt}")
+        while path and not Path(path).exists():
+            _NEVER.wait(0.02)
+        ledger.write(ctx, "finish")
+        return name
 
 
 if os.environ.get("FIELD_RELEASE") == "2":

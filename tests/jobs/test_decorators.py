@@ -42,19 +42,23 @@ def test_all_options_are_kept():
         priority=10,
         retry=retry,
         timeout=timedelta(minutes=2),
+        timeout_mode="raise",
         limit=limit,
         aliases=("tests.decorators.old",),
         tags={"team": "billing"},
         version=3,
+        atomic=True,
     )(body)
     assert declared_with_all.wire_name == "tests.decorators.all"
     assert declared_with_all.queue == "billing"
     assert declared_with_all.priority == 10
     assert declared_with_all.retry is retry
     assert declared_with_all.timeout == timedelta(minutes=2)
+    assert declared_with_all.timeout_mode == "raise"
     assert declared_with_all.limit is limit
     assert declared_with_all.tags == {"team": "billing"}
     assert declared_with_all.version == 3
+    assert declared_with_all.atomic
     assert declared_with_all.label == "tests.jobs.test_decorators.body"
     assert not declared_with_all.is_async
     assert registry.find("tests.decorators.old") is declared_with_all
@@ -82,11 +86,16 @@ def test_wire_names_are_plain(name):
         ("retry", 5),
         ("timeout", 5),
         ("timeout", timedelta(0)),
+        ("timeout_mode", "kill"),
+        ("timeout_mode", None),
+        ("timeout_mode", ["raise"]),
+        ("timeout_mode", "raise"),  # without timeout=
         ("limit", 5),
         ("aliases", "orders.charge_card"),
         ("tags", {"x": None}),
         ("version", 0),
         ("version", True),
+        ("atomic", 1),
     ],
 )
 def test_options_that_cannot_be_are_refused_by_name(option, value):
@@ -101,9 +110,17 @@ def test_an_alias_is_as_plain_as_a_wire_name():
 
 
 def test_an_option_that_does_not_exist_is_refused():
-    options: dict[str, Any] = {"atomic": True}
-    with pytest.raises(TypeError, match="atomic"):
+    options: dict[str, Any] = {"transactional": True}
+    with pytest.raises(TypeError, match="transactional"):
         backwave.job("tests.decorators.refused", **options)
+
+
+def test_an_async_body_cannot_be_atomic():
+    async def work() -> None: ...
+
+    with pytest.raises(InvalidDeclaration, match=r"work is async, and atomic=True.*plain def"):
+        backwave.job("tests.decorators.refused", atomic=True)(work)
+    assert registry.find("tests.decorators.refused") is None
 
 
 def test_two_codes_cannot_share_a_wire_name():
@@ -181,7 +198,7 @@ def test_a_decorated_object_cannot_take_options_beside_its_body():
 
 def test_one_key_has_one_number():
     backwave.job("tests.decorators.five", limit=backwave.Limit("decorators-key", 5))(body)
-    with pytest.raises(InvalidDeclaration, match="write one number"):
+    with pytest.raises(InvalidDeclaration, match=r"with 5 by .* and with 6 by .*: write the same"):
         backwave.job("tests.decorators.six", limit=backwave.Limit("decorators-key", 6))(
             generator_free
         )

@@ -85,13 +85,45 @@ def test_cancelling_names_who_asked():
 
 
 @pytest.mark.django_db
-def test_async_code_reads_and_cancels():
+def test_it_explains_why_the_job_stands_where_it_stands():
+    handle = send.options(delay=timedelta(hours=1)).enqueue(1, password="hunter2")  # noqa: S106
+    reasons = handle.explain()
+    assert [(reason.code, reason.blocks) for reason in reasons] == [
+        ("not_due", True),
+        ("no_pump", True),
+    ]
+    assert all(isinstance(reason, backwave.Reason) for reason in reasons)
+    assert "hunter2" not in str(reasons)
+    handle.cancel(actor="support")
+    (ended,) = handle.explain()
+    assert (ended.code, ended.text) == ("ended", "It is cancelled: cancelled by a person.")
+
+
+@pytest.mark.django_db
+def test_it_explains_which_job_replaced_it():
+    first = send.options(unique="tests.handle.explain").enqueue(1)
+    second = send.options(unique="tests.handle.explain", if_duplicate="replace").enqueue(2)
+    ended, duplicate = first.explain()
+    assert ended.text == "It is cancelled: superseded by a job with the same unique key."
+    assert str(second.id) in duplicate.text
+
+
+@pytest.mark.django_db
+def test_a_job_that_is_gone_is_not_explained():
+    with pytest.raises(JobGone, match=str(uid(1))):
+        backwave.JobHandle(uid(1)).explain()
+
+
+@pytest.mark.django_db
+def test_async_code_reads_explains_and_cancels():
     async def view():
         handle = await send.aenqueue(1)
+        (why,) = await handle.aexplain()
         await handle.acancel(actor="support")
-        return await handle.arefresh()
+        return why, await handle.arefresh()
 
-    assert async_to_sync(view)().state is JobState.CANCELLED
+    why, handle = async_to_sync(view)()
+    assert (why.code, handle.state) == ("no_pump", JobState.CANCELLED)
 
 
 @pytest.mark.django_db(transaction=True)

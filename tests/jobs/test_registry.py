@@ -4,6 +4,7 @@ import pytest
 from django.apps import apps
 
 from backwave_django.core.errors import InvalidDeclaration, UnknownJobType
+from backwave_django.core.limits import Cap
 from backwave_django.core.retries import Retry, RetryTable
 from backwave_django.jobs.job_type import Declaration, JobType
 from backwave_django.jobs.limits import Limit
@@ -84,8 +85,8 @@ def test_declared_limits_are_found_by_key_or_by_the_type_that_computes_keys():
         job_type(wire_name="shop.send", limit=Limit("gateway", 5)),
         job_type(charge, wire_name="shop.charge", limit=Limit(per_customer, 2)),
     ).limits()
-    assert table.of(key="gateway", wire_name="shop.send") == 5
-    assert table.of(key="customer:7", wire_name="shop.charge") == 2
+    assert table.of(key="gateway", wire_name="shop.send") == Cap(5)
+    assert table.of(key="customer:7", wire_name="shop.charge") == Cap(2)
     assert table.of(key="other", wire_name="shop.send") is None
 
 

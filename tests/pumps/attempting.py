@@ -14,10 +14,12 @@ from backwave_django.core.events import AttemptEnded
 from backwave_django.core.jobs import LeasedJob
 from backwave_django.jobs.ids import new_id
 from backwave_django.jobs.payload import encode_call
+from backwave_django.pumps.atomic import Transactions
 from backwave_django.pumps.attempts import Assignment, Attempts
 from backwave_django.pumps.clock import SystemClock
 from backwave_django.pumps.progress import ProgressBoard
 from backwave_django.pumps.scope import Scopes
+from backwave_django.store import default_store
 
 T0 = datetime(2040, 1, 1, tzinfo=UTC)
 RETRY = backwave.Retry(max_attempts=3)
@@ -61,12 +63,16 @@ class Bench:
         middleware: tuple[Any, ...] = (),
     ) -> None:
         self.progress = ProgressBoard()
+        clock = SystemClock()
         self.attempts = Attempts(
-            clock=SystemClock(),
+            clock=clock,
             scopes=Scopes(
                 registry=registry or svcs.Registry(), reuse_connections=reuse_connections
             ),
             progress=self.progress,
+            transactions=Transactions(
+                open_store=default_store, clock=clock, patience=timedelta(seconds=10)
+            ),
             middleware=middleware,
         )
         self.attempts.warm()

@@ -3,7 +3,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 import backwave_django as backwave
-from backwave_django.models import Job
+from backwave_django.models import Job, Queue
 
 
 @backwave.job("command.note")
@@ -28,6 +28,15 @@ def test_in_a_transaction_test_it_drains_and_returns(capsys):
     call_command("runpumps", "--drain")
     assert handle.refresh().output == "ran"
     assert "group default" in capsys.readouterr().out
+
+
+@pytest.mark.django_db(transaction=True)
+def test_windows_of_the_settings_are_noted_and_forgotten_when_pumps_start(settings):
+    for windows, noted in [({"reports": "20:00-06:00 UTC"}, "20:00-06:00 UTC"), ({}, None)]:
+        queues = {"default": {"QUEUES": ["default", "reports"]}}
+        settings.BACKWAVE = {"GROUPS": queues, "WINDOWS": windows}
+        call_command("runpumps", "--drain")
+        assert Queue.objects.get().window_default == noted
 
 
 @pytest.mark.django_db(transaction=True)

@@ -235,15 +235,27 @@ STORE = (
     Mutation(
         "a key's limit is off by one",
         "memory.claims:_Room.take",
-        ">= cap.limit",
-        "> cap.limit",
+        ">= cap.number",
+        "> cap.number",
         first=60,
+    ),
+    Mutation(
+        "rates are not looked at",
+        "memory.claims:_Room.take",
+        "if self.next_token(queue, key) > self.now:",
+        "if False:",
+    ),
+    Mutation(
+        "a start takes no token of its queue",
+        "memory.claims:_Room._spend",
+        "if row is not None and row.rate is not None:",
+        "if False:",
     ),
     Mutation(
         "paused queues are served",
         "memory.claims:_served",
-        "if row is None or not row.is_paused(now=now):",
-        "if True:",
+        "(row.is_paused(now=now) or row.opens_at(now=now))",
+        "row.opens_at(now=now)",
     ),
     Mutation(
         "deadlines do not keep a job from being claimed",

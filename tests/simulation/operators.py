@@ -1,4 +1,4 @@
-"""Operators: they cancel, requeue, pause and limit while everything runs."""
+"""Operators: they cancel, requeue, pause, limit and slow down while everything runs."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,6 +8,7 @@ from uuid import UUID
 
 from backwave_django.core import events as e
 from backwave_django.core.contract import Actor
+from backwave_django.core.rates import Rate
 from tests.simulation.plans import Action
 
 if TYPE_CHECKING:
@@ -66,12 +67,14 @@ class Operators:
             case "pause":
                 until = now + timedelta(seconds=action.value or 1.0)
                 return lambda: store.pause(action.target, until=until, actor=ACTOR, now=now)
-            case "queue limit":
+            case "queue limit" | "key limit":
                 limit = int(action.value or 1)
-                return lambda: store.set_queue_limit(action.target, limit, actor=ACTOR, now=now)
-            case "key limit":
-                limit = int(action.value or 1)
-                return lambda: store.set_limit(action.target, limit, actor=ACTOR, now=now)
+                set_limit = store.set_limit if action.kind == "key limit" else store.set_queue_limit
+                return lambda: set_limit(action.target, limit, actor=ACTOR, now=now)
+            case "queue rate" | "key rate":
+                rate = Rate(int(action.value or 1), 2, "second")
+                set_rate = store.set_rate if action.kind == "key rate" else store.set_queue_rate
+                return lambda: set_rate(action.target, rate, actor=ACTOR, now=now)
             case _:
                 pump_id = self._world.nodes[int(action.target)].pump_id
                 return lambda: store.request_drain(pump_id, actor=ACTOR, now=now)

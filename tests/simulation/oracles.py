@@ -57,6 +57,8 @@ OPERATIONS = {
     "pause",
     "queue limit",
     "key limit",
+    "queue rate",
+    "key rate",
     "drain",
     "pause schedule",
     "resume schedule",
@@ -195,7 +197,8 @@ def key_limits_hold(step: "Step") -> Iterator[str]:
         return
     for key in {job.limit_key for job in step.answer.jobs if job.limit_key in step.tables.limits}:
         count = sum(lease.limit_key == key for lease in step.leases)
-        if count > step.tables.limits[key].limit:
+        limit = step.tables.limits[key].limit
+        if limit is not None and count > limit:
             yield f"key {key} has {count} leases"
 
 

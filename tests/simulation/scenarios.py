@@ -85,7 +85,10 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
         nodes=nodes,
         jobs=jobs,
         schedules=schedules,
-        actions=_actions(rng, jobs=jobs, schedules=schedules, nodes=len(nodes), ends=ends),
+        actions=[
+            *_actions(rng, jobs=jobs, schedules=schedules, nodes=len(nodes), ends=ends),
+            *_rates(seed, ends=ends),
+        ],
     )
     faults = [] if level == "none" else _faults(rng, plan)
     return Plan(**{**vars(plan), "faults": faults})
@@ -234,6 +237,17 @@ def _actions(
             value = rng.choice((1.0, 1.0, 2.0)) if "limit" in kind else rng.uniform(1, 20)
             actions.append(Action(at=at, kind=kind, target=rng.choice(names), value=value))
     return sorted(actions, key=lambda action: action.at)
+
+
+def _rates(seed: int, *, ends: float) -> list[Action]:
+    """Rates come from numbers of their own: the rest of each seed stays as it was without them."""
+    rng = Random(f"rates of {seed}")  # noqa: S311 - as above
+    actions = []
+    for _ in range(rng.choice((0, 0, 0, 0, 0, 1, 1, 2))):
+        kind, names = rng.choice((("queue rate", QUEUES), ("key rate", KEYS)))
+        at, value = round(rng.uniform(0, ends / 2), 3), rng.choice((1.0, 2.0, 5.0))
+        actions.append(Action(at=at, kind=kind, target=rng.choice(names), value=value))
+    return actions
 
 
 def _faults(rng: Random, plan: Plan) -> list[Fault]:

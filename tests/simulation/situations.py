@@ -75,6 +75,8 @@ NAMED = (
     "operator: pause",
     "operator: queue limit",
     "operator: key limit",
+    "operator: queue rate",
+    "operator: key rate",
     "operator: drain",
     "operator: pause schedule",
     "operator: resume schedule",

@@ -191,7 +191,9 @@ class Vigil:
         """Whether something else may keep a job from being claimed, now or a moment ago."""
         tables = self._world.store.tables
         queue = tables.queues.get(job.new.queue)
-        switched = queue is not None and (queue.limit is not None or queue.paused_at is not None)
+        switched = queue is not None and (
+            queue.limit is not None or queue.rate is not None or queue.paused_at is not None
+        )
         moved = any(action.target == str(job.id) for action in tables.actions[-3:])
         held = self._watch.held_until.get(job.id, -1e9) >= self._world.time - 60
         return switched or moved or held or job.new.limit_key in tables.limits

@@ -12,7 +12,7 @@ from backwave_django.core.contract import SweepAnswer
 from backwave_django.core.memory.rows import LeaseRow
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import TERMINAL
-from tests.simulation import fences, oracles, situations, ticks
+from tests.simulation import fences, oracles, rates, situations, ticks
 from tests.simulation.bodies import Body
 from tests.simulation.oracles import ORACLES, Violated
 from tests.simulation.steps import Step, look, look_at_edges
@@ -46,7 +46,7 @@ def _tells(kind: str, answer: Any) -> bool:
 #: Steps that may end leases.
 LEASE_ENDERS = {"Report", "Release", "Recover", "ExpireLeases", "Dispose", "cancel"}
 #: Importing them registers their invariants.
-JUDGES = (oracles, fences, ticks)
+JUDGES = (oracles, fences, rates, ticks)
 
 
 class Watch:
@@ -66,6 +66,8 @@ class Watch:
         #: The runs in which a body began.
         self.begun: set[tuple[UUID, int]] = set()
         self.clock_stepped_at = -1e9
+        #: When jobs started, by the kind of rate that they count against and its queue or key.
+        self.starts: dict[tuple[str, str], list[datetime]] = {}
         #: Until when a foreign transaction holds a row.
         self.held_until: dict[UUID, float] = {}
         self.transitions: Counter[tuple[str, str, str]] = Counter()
@@ -129,6 +131,10 @@ class Watch:
     def _ask(self, name: str, step: Step) -> None:
         for wrong in ORACLES[name](step):
             raise Violated(name, wrong)
+
+    def has_faults(self, kinds: set[str]) -> bool:
+        """Whether the plan has faults of these kinds, healed or not."""
+        return any(fault.kind in kinds for fault in self._world.plan.faults)
 
     def owner(self, lease: LeaseRow) -> "Node | None":
         """The node whose pump, alive and awake, owns a lease."""

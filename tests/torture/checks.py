@@ -155,7 +155,9 @@ def renewed_lease_is_not_swept() -> None:
         def renew() -> None:
             other.heartbeat(beat(job.lease_id), now=later)
 
-        moment = Interposed(one.executor, r"WHERE l\.expires_at <=", renew, after=True)
+        moment = Interposed(
+            one.executor, r"(?s)l\.retry.+WHERE l\.expires_at <=", renew, after=True
+        )
         moment.store.expire_leases(limit=10, now=later)
         assert moment.happened
         assert Lease.objects.filter(id=job.lease_id).exists()

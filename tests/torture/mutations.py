@@ -109,7 +109,8 @@ def mutated(swaps: tuple[Swap, ...]) -> Iterator[Mutant]:
 def limits_counted_where_they_are_locked() -> Iterator[None]:
     """Count in the statement that waits for the lock, which counts what was before it waited."""
     counting = Statement(
-        'SELECT q.name, q."limit" - (SELECT count(*) FROM {lease} l WHERE l.queue = q.name)'
+        'SELECT q.name, q."limit" - (SELECT count(*) FROM {lease} l WHERE l.queue = q.name),'
+        " q.rate, q.rate_full_at"
         ' FROM {queue} q WHERE q.name {any:queues} AND q."limit" IS NOT NULL'
         " ORDER BY q.name FOR NO KEY UPDATE OF q"
     )

@@ -33,6 +33,8 @@ def send_receipt(order_id: int) -> None:
     limit=backwave.Limit("payment-gateway", 5),
     aliases=("typing.charge_card",),
     tags={"team": "billing"},
+    timeout_mode="raise",
+    atomic=True,
 )
 def charge(
     order_id: int,
@@ -88,6 +90,13 @@ def calls_are_typed_as_the_body_is() -> None:
     send_receipt("42")  # type: ignore[arg-type]  # refused: not an int
     charge(42, "EUR")  # type: ignore[call-arg]  # refused: keyword-only
     build_report(Storage())  # type: ignore[arg-type]  # refused: the constructor's argument
+
+
+def explanations_are_typed(handle: backwave.JobHandle) -> None:
+    """Reasons can be named where they are kept."""
+    reasons: tuple[backwave.Reason, ...] = handle.explain()
+    assert_type(reasons[0].blocks, bool)
+    assert_type(handle.record, backwave.JobRecord)
 
 
 def enqueues_are_typed_as_the_body_is() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from backwave_django.core.contract import ClaimAnswer
 from backwave_django.core.jobs import LeasedJob
-from backwave_django.core.memory.rows import LeaseRow
+from backwave_django.core.limits import CODE, UNLIMITED
+from backwave_django.core.memory.rows import LeaseRow, LimitRow
 from backwave_django.core.states import JobState
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from backwave_django.core.contract import ClaimRequest
-    from backwave_django.core.memory.rows import JobRow
+    from backwave_django.core.limits import Cap
+    from backwave_django.core.memory.rows import JobRow, QueueRow
     from backwave_django.core.memory.tables import Tables
 
 
@@ -25,20 +27,52 @@ class _Room:
     """How many more jobs of each limited queue and limit key may be leased."""
 
     tables: Tables
+    now: datetime
     by_queue: Counter[str]
     by_key: Counter[str | None]
+    caps: dict[str, Cap] = field(default_factory=dict)
 
     def take(self, job: JobRow) -> bool:
         queue, key = job.new.queue, job.new.limit_key
         row = self.tables.queues.get(queue)
         if row is not None and row.limit is not None and self.by_queue[queue] >= row.limit:
             return False
-        cap = self.tables.limits.get(key) if key is not None else None
-        if cap is not None and self.by_key[key] >= cap.limit:
+        cap = self._cap(key)
+        if cap.number is not None and self.by_key[key] >= cap.number:
+            return False
+        if self.next_token(queue, key) > self.now:
             return False
         self.by_queue[queue] += 1
         self.by_key[key] += 1
+        self._spend(row, key, cap)
         return True
+
+    def next_token(self, queue: str, key: str | None) -> datetime:
+        """Return when the rates of a queue and a key let another job start."""
+        row, own = self.tables.queues.get(queue), self.tables.limits.get(key or "")
+        at = self.now
+        if row is not None and row.rate is not None:
+            at = max(at, row.rate.next_token(row.rate_full_at, now=self.now))
+        rate = self._cap(key).rate
+        if rate is not None and own is not None:
+            at = max(at, rate.next_token(own.rate_full_at, now=self.now))
+        return at
+
+    def _cap(self, key: str | None) -> Cap:
+        if key is None:
+            return UNLIMITED
+        if key not in self.caps:
+            self.caps[key] = self.tables.cap_of(key)
+        return self.caps[key]
+
+    def _spend(self, row: QueueRow | None, key: str | None, cap: Cap) -> None:
+        """Take a token from each bucket that concerns a job."""
+        if row is not None and row.rate is not None:
+            row.rate_full_at = row.rate.taken(row.rate_full_at, 1, now=self.now)
+        if key is not None and cap.rate is not None:
+            own = self.tables.limits.get(key, LimitRow(None, CODE))
+            full_at = cap.rate.taken(own.rate_full_at, 1, now=self.now)
+            self.tables.limits[key] = own._replace(rate_full_at=full_at)
 
 
 def claim(tables: Tables, request: ClaimRequest, *, now: datetime) -> ClaimAnswer:
@@ -47,6 +81,7 @@ def claim(tables: Tables, request: ClaimRequest, *, now: datetime) -> ClaimAnswe
     leases = tables.leases.values()
     room = _Room(
         tables,
+        now,
         Counter(lease.queue for lease in leases),
         Counter(lease.limit_key for lease in leases),
     )
@@ -61,7 +96,7 @@ def claim(tables: Tables, request: ClaimRequest, *, now: datetime) -> ClaimAnswe
     return ClaimAnswer(
         jobs=tuple(jobs),
         short=len(jobs) < request.limit,
-        next_due=_next_due(tables, served, now=now),
+        next_due=_next_due(room, request, served),
         clock=tables.clock(),
         key_cursor=cursor,
     )
@@ -72,7 +107,7 @@ def _served(tables: Tables, request: ClaimRequest, *, now: datetime) -> dict[str
     places: dict[str, int] = {}
     for name in request.queues:
         row = tables.queues.get(name)
-        if row is None or not row.is_paused(now=now):
+        if row is None or not (row.is_paused(now=now) or row.opens_at(now=now)):
             places.setdefault(name, len(places))
     return places
 
@@ -139,8 +174,24 @@ def _leased_job(job: JobRow, lease: LeaseRow) -> LeasedJob:
     )
 
 
-def _next_due(tables: Tables, served: dict[str, int], *, now: datetime) -> datetime | None:
+def _next_due(room: _Room, request: ClaimRequest, served: dict[str, int]) -> datetime | None:
     """Return when a poll may find something. What is due and still there was withheld."""
-    waiting = tables.by_state[JobState.SCHEDULED].values()
-    instants = [max(job.due_at, now) for job in waiting if job.new.queue in served]
+    tables, now = room.tables, room.now
+    lanes: dict[tuple[str, int, str | None], datetime] = {}
+    closed: set[str] = set()
+    for job in tables.by_state[JobState.SCHEDULED].values():
+        queue, key = job.new.queue, job.new.limit_key
+        if queue in served:
+            lane = (queue, job.new.priority, key)
+            lanes[lane] = min(lanes.get(lane, job.due_at), job.due_at)
+        elif queue in request.queues:
+            closed.add(queue)
+    instants = [
+        due_at if due_at > now else room.next_token(queue, key)
+        for (queue, _, key), due_at in lanes.items()
+    ]
+    # A closed queue that holds anything is looked at when it opens.
+    for row in (tables.queues[name] for name in closed):
+        opens_at = None if row.is_paused(now=now) else row.opens_at(now=now)
+        instants += [] if opens_at is None else [opens_at]
     return min(instants, default=None)

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from backwave_django.core.contract import ActionAnswer, ActionResult
 from backwave_django.core.dependencies import birth, is_dead, is_over, parents_first
 from backwave_django.core.errors import InvalidOption
+from backwave_django.core.limits import UNLIMITED, source_of
 from backwave_django.core.memory.endings import settle
 from backwave_django.core.memory.rows import ActionRow, LimitRow
+from backwave_django.core.rates import rate_view
 from backwave_django.core.states import CANCELLABLE, REQUEUEABLE, Cause, JobState
+from backwave_django.core.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,8 +20,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from backwave_django.core.contract import Actor
+    from backwave_django.core.limits import Cap
     from backwave_django.core.memory.rows import JobRow, QueueRow
     from backwave_django.core.memory.tables import Tables
+    from backwave_django.core.rates import Rate
 
 
 class Desk:
@@ -70,14 +75,42 @@ class Desk:
         before, row.limit = row.limit, limit
         self._audit("set_limit", ("queue", queue), {"limit": before}, {"limit": limit})
 
+    def set_queue_rate(self, queue: str, rate: Rate | None) -> None:
+        """Let a queue start so many jobs in a period."""
+        row = self._tables.queue(queue)
+        before, row.rate = row.rate, rate
+        self._audit("set_rate", ("queue", queue), rate_view(before), rate_view(rate))
+
+    def set_window(self, queue: str, window: str | None) -> None:
+        """Serve a queue at some times only."""
+        after = None if window is None else str(Window.parse(window))
+        row = self._tables.queue(queue)
+        before, row.window = row.window, after
+        self._audit("set_window", ("queue", queue), {"window": before}, {"window": after})
+
     def set_limit(self, key: str, limit: int | None) -> None:
         """Cap a limit key."""
         _refuse_negative(limit)
-        known = self._tables.limits.pop(key, None)
-        if limit is not None:
-            self._tables.limits[key] = LimitRow(limit, "operator")
-        before = None if known is None else known.limit
-        self._audit("set_limit", ("limit_key", key), {"limit": before}, {"limit": limit})
+        before = self._choose(key, lambda cap: cap._replace(number=limit))
+        view = {"limit": before.number}, {"limit": limit}
+        self._audit("set_limit", ("limit_key", key), *view)
+
+    def set_rate(self, key: str, rate: Rate | None) -> None:
+        """Let so many jobs under a limit key start in a period."""
+        before = self._choose(key, lambda cap: cap._replace(rate=rate))
+        view = rate_view(before.rate), rate_view(rate)
+        self._audit("set_rate", ("limit_key", key), *view)
+
+    def _choose(self, key: str, change: Callable[[Cap], Cap]) -> Cap:
+        """Make the numbers of a key an operator's; one that has none left is forgotten."""
+        limits = self._tables.limits
+        row = limits.get(key, LimitRow(None, source_of(key)))
+        cap = change(row.cap)
+        if cap == UNLIMITED:
+            limits.pop(key, None)
+        else:
+            limits[key] = LimitRow(cap.number, source_of(key), cap.rate, row.rate_full_at)
+        return row.cap
 
     def request_drain(self, pump_id: UUID) -> bool:
         """Ask a live pump to drain."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from backwave_django.core.limits import Cap
+from backwave_django.core.windows import Window
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
     from datetime import datetime
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from backwave_django.core.jobs import EdgeMode, NewJob
     from backwave_django.core.leases import PumpHealth, PumpInfo, PumpStatus
     from backwave_django.core.outcomes import Failure, OutcomeKind
+    from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_rows import ScheduleRow
     from backwave_django.core.states import Cause, JobState
 
@@ -97,17 +101,33 @@ class QueueRow:
     paused_by: str | None = None
     pause_reason: str | None = None
     limit: int | None = None
+    rate: Rate | None = None
+    rate_full_at: datetime | None = None
+    window: str | None = None
+    window_default: str | None = None
 
     def is_paused(self, *, now: datetime) -> bool:
         """Tell whether claims leave the queue alone."""
         return self.paused and not (self.paused_until is not None and self.paused_until <= now)
 
+    def opens_at(self, *, now: datetime) -> datetime | None:
+        """Return when the queue opens, if it is outside its window; an operator's goes first."""
+        text = self.window or self.window_default
+        return None if text is None else Window.parse(text).opens_at(now)
+
 
 class LimitRow(NamedTuple):
-    """The cap of one limit key, and whether code or an operator chose it."""
+    """The numbers of one limit key or pattern, who chose them, and its bucket of tokens."""
 
-    limit: int
+    limit: int | None
     source: str
+    rate: Rate | None = None
+    rate_full_at: datetime | None = None
+
+    @property
+    def cap(self) -> Cap:
+        """The numbers alone."""
+        return Cap(self.limit, self.rate)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,7 +179,8 @@ class Snapshot:
 
     Rows are mappings of columns. ``leases`` is by job and holds no lease ids, which every store
     draws for itself. ``unsettled`` names the parents in the settle queue whose edges the next
-    sweep can settle; entries that have nothing left to do are nobody's business.
+    sweep can settle; entries that have nothing left to do are nobody's business. ``limits`` leaves
+    out the rows that limit nothing and whose bucket nobody took from.
     """
 
     jobs: Mapping[UUID, Mapping[str, object]]

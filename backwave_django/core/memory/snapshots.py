@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from backwave_django.core.dependencies import is_over
-from backwave_django.core.memory.rows import Snapshot
+from backwave_django.core.limits import CODE
+from backwave_django.core.memory.rows import LimitRow, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ def snapshot(tables: Tables) -> Snapshot:
             if is_over(tables.state_of(parent)) and tables.open_edges(parent)
         },
         queues={name: _queue(row) for name, row in tables.queues.items()},
-        limits=dict(tables.limits),
+        limits={key: row for key, row in tables.limits.items() if row != LimitRow(None, CODE)},
         pumps={pump_id: _pump(row) for pump_id, row in tables.pumps.items()},
         actions=tuple(tables.actions),
         schedules=dict(tables.schedules),
@@ -107,6 +108,10 @@ def _queue(row: QueueRow) -> Mapping[str, object]:
         "paused_by": row.paused_by,
         "pause_reason": row.pause_reason,
         "limit": row.limit,
+        "rate": None if row.rate is None else str(row.rate),
+        "rate_full_at": row.rate_full_at,
+        "window": row.window,
+        "window_default": row.window_default,
     }
 
 

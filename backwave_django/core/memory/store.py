@@ -6,17 +6,24 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from backwave_django.core.contract import StoreSettings
-from backwave_django.core.memory import claims, intake, registry, reports, schedules, sweeps
+from backwave_django.core.memory import (
+    claims,
+    declarations,
+    intake,
+    registry,
+    reports,
+    schedules,
+    sweeps,
+)
 from backwave_django.core.memory.operators import Desk
 from backwave_django.core.memory.reactions import react
-from backwave_django.core.memory.rows import LimitRow
 from backwave_django.core.memory.schedules import ScheduleDesk
 from backwave_django.core.memory.snapshots import snapshot
 from backwave_django.core.memory.tables import Tables
 from backwave_django.core.memory.workflows import WorkflowDesk, start_workflow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -32,8 +39,10 @@ if TYPE_CHECKING:
     )
     from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
+    from backwave_django.core.limits import Cap
     from backwave_django.core.memory.rows import Snapshot
     from backwave_django.core.outcomes import Outcome
+    from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
         DeclareRow,
@@ -206,12 +215,25 @@ class MemoryStore:
         """See ``Store.set_limit``."""
         self._desk(actor, now).set_limit(key, limit)
 
-    def declare_limits(self, limits: Sequence[tuple[str, int]]) -> None:
+    def set_queue_rate(self, queue: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.set_queue_rate``."""
+        self._desk(actor, now).set_queue_rate(queue, rate)
+
+    def set_rate(self, key: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.set_rate``."""
+        self._desk(actor, now).set_rate(key, rate)
+
+    def set_window(self, queue: str, window: str | None, *, actor: Actor, now: datetime) -> None:
+        """See ``Store.set_window``."""
+        self._desk(actor, now).set_window(queue, window)
+
+    def declare_limits(self, limits: Mapping[str, Cap]) -> None:
         """See ``Store.declare_limits``."""
-        for key, limit in limits:
-            known = self.tables.limits.get(key)
-            if known is None or known.source == "code":
-                self.tables.limits[key] = LimitRow(limit, "code")
+        declarations.declare_limits(self.tables, limits)
+
+    def declare_windows(self, windows: Mapping[str, str | None]) -> None:
+        """See ``Store.declare_windows``."""
+        declarations.declare_windows(self.tables, windows)
 
     def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:
         """See ``Store.request_drain``."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from backwave_django.core.contract import History
+from backwave_django.core.limits import PATTERN, governing
 from backwave_django.core.memory.rows import OutcomeRow, QueueRow
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import TERMINAL, JobState, is_legal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from backwave_django.core.contract import StoreSettings
+    from backwave_django.core.limits import Cap
     from backwave_django.core.memory.rows import (
         ActionRow,
         EdgeRow,
@@ -167,6 +169,16 @@ class Tables:
     def queue(self, name: str) -> QueueRow:
         """Return the switches of a queue, a fresh row when nobody touched them yet."""
         return self.queues.setdefault(name, QueueRow())
+
+    def cap_of(self, key: str) -> Cap:
+        """Return what limits a key: its own row, or a pattern."""
+        row = self.limits.get(key)
+        own = None if row is None else (row.cap, row.source)
+        return governing(key, own=own, patterns=self.patterns())[0]
+
+    def patterns(self) -> dict[str, Cap]:
+        """Return the patterns with their numbers."""
+        return {key: row.cap for key, row in self.limits.items() if row.source == PATTERN}
 
     def forget(self, job: JobRow) -> None:
         """Delete a job with its history and its edges."""

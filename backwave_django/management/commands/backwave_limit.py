@@ -1,18 +1,24 @@
-"""``manage.py backwave_limit --queue NAME LIMIT``."""
+"""``manage.py backwave_limit --queue NAME LIMIT --rate RATE``."""
 
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 
 from backwave_django import monitor, operations
+from backwave_django.conf import get_config
 from backwave_django.core.errors import InvalidOption
+from backwave_django.core.rates import Rate
 from backwave_django.management.speaking import actor_from, add_actor_arguments
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+
+#: Stands for what was not named: it is left as it is.
+KEEP: Final = object()
 
 
 def limit(text: str) -> int | None:
@@ -27,27 +33,71 @@ def limit(text: str) -> int | None:
         ) from None
 
 
-class Command(BaseCommand):
-    """Limit how many jobs run at once."""
+def rate(text: str) -> Rate | None:
+    """Return a rate, or ``None`` for the word ``none``, for argparse."""
+    try:
+        return None if text == "none" else Rate.parse(text)
+    except InvalidOption as error:
+        raise ArgumentTypeError(f"{text!r} is no rate: {error.hint}, or none") from None
 
-    help = "Let at most so many jobs of a queue, or under a limit key, run at once, anywhere."
+
+class Command(BaseCommand):
+    """Limit how many jobs run at once, and how many start in a period."""
+
+    help = (
+        "Let at most so many jobs of a queue, or under a limit key, run at once, anywhere, or "
+        "start in a period. What is not named stays as it is."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take a queue or a key, and a number."""
+        """Take a queue or a key, and a number, a rate or both."""
         target = parser.add_mutually_exclusive_group(required=True)
         target.add_argument("--queue", metavar="NAME", help="Limit this queue.")
-        target.add_argument("--key", metavar="KEY", help="Limit the jobs under this limit key.")
-        parser.add_argument("limit", type=limit, metavar="LIMIT", help="A number, or none.")
+        target.add_argument(
+            "--key",
+            metavar="KEY",
+            help="Limit the jobs under this limit key; with a * at its end, those under each key "
+            "that begins so and has no limit of its own: 'tenant:*'.",
+        )
+        parser.add_argument(
+            "limit",
+            type=limit,
+            nargs="?",
+            default=KEEP,
+            metavar="LIMIT",
+            help="How many run at once: a number, or none.",
+        )
+        parser.add_argument(
+            "--rate",
+            type=rate,
+            default=KEEP,
+            metavar="RATE",
+            help="How many start in a period, retries included: 10/second, 100/5 minutes, none.",
+        )
         add_actor_arguments(parser, reason_required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Set the limit. Jobs that run already go on."""
-        set_limit = operations.limit_key if options["queue"] is None else operations.limit_queue
-        target = options["key"] if options["queue"] is None else options["queue"]
-        now = monitor.database_clock()
+        """Set them, both or none. Jobs that run already go on."""
+        if options["limit"] is KEEP and options["rate"] is KEEP:
+            raise CommandError("Name a LIMIT, a --rate, or both.")
+        by_key = options["queue"] is None
+        target = options["key"] if by_key else options["queue"]
+        audit: dict[str, Any] = {"actor": actor_from(options), "now": monitor.database_clock()}
+        said = []
         try:
-            set_limit(target, options["limit"], actor=actor_from(options), now=now)
+            with transaction.atomic(using=get_config().database):
+                if options["limit"] is not KEEP:
+                    set_limit = operations.limit_key if by_key else operations.limit_queue
+                    set_limit(target, options["limit"], **audit)
+                    said.append(_said("limit", options["limit"]))
+                if options["rate"] is not KEEP:
+                    set_rate = operations.rate_key if by_key else operations.rate_queue
+                    set_rate(target, options["rate"], **audit)
+                    said.append(_said("rate", options["rate"]))
         except InvalidOption as error:
             raise CommandError(str(error)) from error
-        shown = "no limit" if options["limit"] is None else f"a limit of {options['limit']}"
-        self.stdout.write(f"{target} has {shown}.")
+        self.stdout.write(f"{target} has {' and '.join(said)}.")
+
+
+def _said(what: str, value: object) -> str:
+    return f"no {what}" if value is None else f"a {what} of {value}"

@@ -13,7 +13,7 @@ from backwave_django.management.speaking import tell_alerts
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 #: What the process exits with when work is not being done.
 NEEDS_ATTENTION = 2
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         for queue in queues:
             counts = queue.counts
             columns = "".join(f"{n!s:>9}" for n in (counts.running, counts.due, counts.later))
-            mark = "  paused" if queue.paused else ""
+            mark = "".join(f"  {word}" for word in _marks(queue))
             self.stdout.write(f"{queue.name:<24}{columns}{len(queue.pumps):>7}{mark}")
         for view in pumps:
             pump = view.pump
@@ -83,11 +83,35 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(status, indent=2))
 
 
+def _marks(view: monitor.QueueView) -> Iterator[str]:
+    """What a line says of a queue beside its counts."""
+    row = view.switches
+    if view.paused:
+        yield "paused"
+    if row is None:
+        return
+    if row.limit is not None:
+        yield f"limit {row.limit}"
+    if row.rate is not None:
+        token = view.next_token
+        used_up = "" if token is None else f" (next in {monitor.span(token - view.clock)})"
+        yield f"rate {row.rate}{used_up}"
+    if view.window is not None:
+        opening = view.opens_at
+        state = "open" if opening is None else f"opens in {monitor.span(opening - view.clock)}"
+        yield f"window {view.window} ({state})"
+
+
 def _queue(view: monitor.QueueView) -> dict[str, object]:
     counts = view.counts
     return {
         "name": view.name,
         "paused": view.paused,
+        "limit": None if view.switches is None else view.switches.limit,
+        "rate": None if view.switches is None else view.switches.rate,
+        "next_token": view.next_token and view.next_token.isoformat(),
+        "window": view.window,
+        "opens_at": view.opens_at and view.opens_at.isoformat(),
         "running": counts.running._asdict(),
         "due": counts.due._asdict(),
         "later": counts.later._asdict(),

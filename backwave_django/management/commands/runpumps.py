@@ -22,6 +22,7 @@ from backwave_django.core.dials import StopRule
 from backwave_django.core.errors import ConfigurationError
 from backwave_django.pumps.children import CHILD_OPTION, follow_parent
 from backwave_django.pumps.clock import SystemClock
+from backwave_django.pumps.company import refuse_company
 from backwave_django.pumps.deaths import bury
 from backwave_django.pumps.nodes import Node
 from backwave_django.pumps.plans import NodePlan, plan_node
@@ -138,14 +139,19 @@ class Command(BaseCommand):
         if options["child_of"] is not None:
             follow_parent(options["child_of"])
             return Node(plan, config=config).run()
+        for option, is_given in (
+            ("--reload", options["reload"]),
+            ("--processes", options["processes"] > 1),
+        ):
+            if is_given and not options["dry_run"]:
+                self._need_command_line(option)
+        _check_company(plan, config, processes=options["processes"])
         self._greet(plan, config, options)
         if options["dry_run"]:
             return DRAINED
         if options["reload"]:
-            self._need_command_line("--reload")
             return Reloader().run()
         if options["processes"] > 1:
-            self._need_command_line("--processes")
             return Parent(
                 processes=options["processes"],
                 clock=SystemClock(),
@@ -227,6 +233,13 @@ def _check_database(config: Config) -> None:
             f"The database {config.database!r} lacks {', '.join(sorted(missing))} of backwave: "
             "run manage.py migrate"
         )
+
+
+def _check_company(plan: NodePlan, config: Config, *, processes: int) -> None:
+    """Refuse to start where pumps would be in each other's way. Leaves no connection open."""
+    with _refusing_outages(config):
+        refuse_company(plan, processes=processes, using=config.database)
+    connections[config.database].close()
 
 
 def _connect(config: Config) -> BaseDatabaseWrapper:

@@ -1,0 +1,115 @@
+"""What limits a queue or a key in time: windows, rates, and who says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import Count, Q
+from django.utils.translation import gettext as _
+
+from backwave_django.conf import get_config
+from backwave_django.core.errors import InvalidOption
+from backwave_django.core.limits import PATTERN, UNLIMITED, Cap, governing
+from backwave_django.core.rates import rate_or_none
+from backwave_django.core.windows import Window
+from backwave_django.models import Lease, Limit
+from backwave_django.monitor.clock import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from backwave_django.core.rates import Rate
+    from backwave_django.models import Queue
+
+
+class KeyLimits(NamedTuple):
+    """What holds for one limit key, the key or pattern that says so, and its bucket."""
+
+    cap: Cap
+    said_by: str
+    full_at: datetime | None
+
+
+class KeyView(NamedTuple):
+    """What holds for one limit key, how many jobs run under it, and when the next may start.
+
+    ``next_token`` is ``None`` unless its rate is used up.
+    """
+
+    cap: Cap
+    said_by: str
+    running: int
+    next_token: datetime | None
+
+
+def window_of(queue: Queue) -> str | None:
+    """Return the window of a queue as it is written: an operator's, else that of the settings."""
+    return queue.window or queue.window_default
+
+
+def opens_at(queue: Queue, *, now: datetime) -> datetime | None:
+    """Return when a queue opens that is outside its window; ``None`` for one that is not."""
+    window = window_of(queue)
+    try:
+        return None if window is None else Window.parse(window).opens_at(now)
+    except InvalidOption:
+        return None  # this machine does not know the time zone; those that do claim by it
+
+
+def next_token(
+    rate: Rate | str | None, full_at: datetime | None, *, now: datetime
+) -> datetime | None:
+    """Return when a used-up rate lets the next job start; ``None`` while one may start."""
+    known = rate_or_none(rate) if isinstance(rate, str | None) else rate
+    at = now if known is None else known.next_token(full_at, now=now)
+    return at if at > now else None
+
+
+def limits_of_key(key: str) -> KeyLimits | None:
+    """Return what holds for a limit key: its own row, or the longest pattern that it matches."""
+    limits = _limits_of([key])[key]
+    return None if limits.cap == UNLIMITED else limits
+
+
+def key_views(keys: Sequence[str], *, clock: datetime) -> dict[str, KeyView]:
+    """Return what holds for each limit key or pattern, and how far it is used, by key."""
+    leases = Lease.objects.using(get_config().database).filter(limit_key__in=keys)
+    running = dict(leases.order_by().values_list("limit_key").annotate(count=Count("pk")))
+    return {
+        key: KeyView(
+            cap=limits.cap,
+            said_by=limits.said_by,
+            running=running.get(key, 0),
+            next_token=next_token(limits.cap.rate, limits.full_at, now=clock),
+        )
+        for key, limits in _limits_of(keys).items()
+    }
+
+
+def _limits_of(keys: Sequence[str]) -> dict[str, KeyLimits]:
+    """Read the keys with the patterns, which are few."""
+    rows = Limit.objects.using(get_config().database).filter(Q(pk__in=keys) | Q(source=PATTERN))
+    found = {row.pk: row for row in rows}
+    caps = {key: Cap(row.limit, rate_or_none(row.rate)) for key, row in found.items()}
+    patterns = {key: cap for key, cap in caps.items() if found[key].source == PATTERN}
+    limits = {}
+    for key in keys:
+        row = found.get(key)
+        own = None if row is None else (caps[key], row.source)
+        cap, said_by = governing(key, own=own, patterns=patterns)
+        limits[key] = KeyLimits(cap, said_by, None if row is None else row.rate_full_at)
+    return limits
+
+
+def window_text(queue: Queue, opening: datetime, *, clock: datetime) -> str:
+    """Return a sentence that says that a queue is closed, and until when."""
+    text = _("The queue %(queue)s is outside its window, %(window)s. It opens at %(time)s.")
+    words = {"queue": queue.name, "window": window_of(queue)}
+    return text % {**words, "time": moment(opening, now=clock)}
+
+
+def rate_text(what: str, rate: str, token: datetime, *, clock: datetime) -> str:
+    """Return a sentence that says that a rate is used up, and until when."""
+    text = _("%(what)s is used up: %(rate)s. The next token comes at %(time)s.")
+    return text % {"what": what, "rate": rate, "time": moment(token, now=clock)}
