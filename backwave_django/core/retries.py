@@ -108,6 +108,19 @@ def due_after(policy: Retry, *, job_id: UUID, attempt: int, now: datetime) -> da
     return now + policy.delay(job_id=job_id, attempt=attempt)
 
 
+def due_after_loss(policy: Retry, *, job_id: UUID, attempt: int, now: datetime) -> datetime | None:
+    """Return when to try again after ``attempt`` was lost, or ``None`` when none is left.
+
+    Whoever ran it is gone, and seldom because of the job: a first loss waits for nothing. Later
+    ones wait one step less than a failure, for a job that kills its process each time.
+    """
+    if attempt >= policy.max_attempts:
+        return None
+    if attempt == 1:
+        return now
+    return now + policy.delay(job_id=job_id, attempt=attempt - 1)
+
+
 def _share(job_id: UUID, attempt: int) -> float:
     """Map a job and an attempt to a fixed point in [0, 1)."""
     return crc32(job_id.bytes + attempt.to_bytes(4, "big")) / 2**32

@@ -74,14 +74,18 @@ class Node:
         for pump in self.pumps:
             pump.drain()
 
-    def run(self) -> int:
-        """Run until all pumps have ended; return the exit code."""
+    def run(self, *, ends_process: bool = False) -> int:
+        """Run until all pumps have ended; return the exit code.
+
+        With ``ends_process`` no signal is heard after that: the caller ends with this code.
+        """
         keep_log_lines()
         self._find_dead_pumps()
         health = self._plan.health_file and HealthFile(self._plan.health_file)
         vitals = [pump.vitals for pump in self.pumps]
         with ExitStack() as stack:
-            stack.enter_context(StopSignals(first=self.drain))
+            signals = StopSignals(first=self.drain, ends_process=ends_process)
+            stack.enter_context(signals)
             if self._config.hints:
                 stack.enter_context(HintSource(self._config, self.pumps))
             for pump in self.pumps:
@@ -93,6 +97,7 @@ class Node:
                 except Empty:
                     if health:
                         health.update(vitals)
+            signals.ignore()
             for pump in self.pumps:
                 pump.join(seconds=_JOIN_SECONDS)
         return self._exit_code()

@@ -61,9 +61,13 @@ class Parent:
         self._draining = False
         self._codes: list[int] = []
 
-    def run(self) -> int:
-        """Run until all children have ended for good; return the exit code."""
-        with StopSignals(first=self._news.put, again=self._news.put):
+    def run(self, *, ends_process: bool = False) -> int:
+        """Run until all children have ended for good; return the exit code.
+
+        With ``ends_process`` no signal is heard after that: the caller ends with this code.
+        """
+        put = self._news.put
+        with StopSignals(first=put, again=put, ends_process=ends_process):
             while True:
                 self._start_due()
                 if not any(place.child or place.start_at is not None for place in self._places):

@@ -45,9 +45,13 @@ class Reloader:
         self._draining = False
         self._code = DRAINED
 
-    def run(self) -> int:
-        """Run until a signal ends it; return the exit code of the last child."""
-        with StopSignals(first=self._news.put, again=self._news.put):
+    def run(self, *, ends_process: bool = False) -> int:
+        """Run until a signal ends it; return the exit code of the last child.
+
+        With ``ends_process`` no signal is heard after that: the caller ends with this code.
+        """
+        put = self._news.put
+        with StopSignals(first=put, again=put, ends_process=ends_process):
             self._start()
             while not (self._draining and self._child is None):
                 try:

@@ -30,13 +30,21 @@ class StopSignals:
     ``first`` and ``again`` get the signal's number. They run on the main thread between any two
     steps of whatever it does: they may put something into a queue, and no more. Outside of the
     main thread nothing is caught.
+
+    Afterwards the signals mean what they meant before; with ``ends_process``, nothing at all: the
+    interpreter takes a while to end, and a signal would change the exit code that was decided.
     """
 
     def __init__(
-        self, *, first: Callable[[int], object], again: Callable[[int], object] | None = None
+        self,
+        *,
+        first: Callable[[int], object],
+        again: Callable[[int], object] | None = None,
+        ends_process: bool = False,
     ) -> None:
         self._first = first
         self._again = again or end_now
+        self._ends_process = ends_process
         self._told = False
         self._before: dict[int, signal.Handlers | Callable[..., object] | int | None] = {}
 
@@ -52,8 +60,17 @@ class StopSignals:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._ends_process and kind is None:
+            self.ignore()
+            return
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
+
+    def ignore(self) -> None:
+        """Hear nothing any more: all is over that a signal could end."""
+        for signum in self._before:
+            # Not a function of ours: the interpreter takes those away before it is gone.
+            signal.signal(signum, signal.SIG_IGN)
 
     def _caught(self, signum: int, _frame: FrameType | None) -> None:
         if self._told:

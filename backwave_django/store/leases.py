@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from backwave_django.core.contract import History, SweepAnswer
 from backwave_django.core.outcomes import Outcome, OutcomeKind, Verdict
-from backwave_django.core.retries import Retry, due_after
+from backwave_django.core.retries import Retry, due_after_loss
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.applied import ANY_LEASE, Fence
 from backwave_django.store.chores import Sweep, look
@@ -143,7 +143,7 @@ def _end(
 
 def _lapsed(lease: _Held, *, now: datetime) -> Outcome:
     policy = Retry.decode(lease.retry)
-    due_at = due_after(policy, job_id=lease.job_id, attempt=lease.spent + 1, now=now)
+    due_at = due_after_loss(policy, job_id=lease.job_id, attempt=lease.spent + 1, now=now)
     return Outcome(
         lease_id=lease.lease_id,
         job_id=lease.job_id,

@@ -20,6 +20,7 @@ from tests.builders import (
     after,
     beat,
     claim_request,
+    failed,
     new_job,
     pump_info,
     succeeded,
@@ -38,11 +39,11 @@ def test_lapsed_lease_is_ended_from_its_very_instant_on(store: Store, observe: O
     store.claim(claim_request(), now=T0)
     assert store.expire_leases(limit=10, now=LAPSE - TICK).count == 0
     assert store.expire_leases(limit=10, now=LAPSE).count == 1
-    assert facts(observe(), 1) == Facts(JobState.SCHEDULED, 1, 1, LAPSE + MINUTE)
+    assert facts(observe(), 1) == Facts(JobState.SCHEDULED, 1, 1, LAPSE)
     assert history(observe(), 1) == (Ended(OutcomeKind.LAPSED, JobState.SCHEDULED, None, 1, 1),)
     row = observe().outcomes[uid(1)][0]
     times = (row["started_at"], row["finished_at"], row["next_due_at"], row["pump_id"])
-    assert (times, observe().leases) == ((T0, LAPSE, LAPSE + MINUTE, PUMP), {})
+    assert (times, observe().leases) == ((T0, LAPSE, LAPSE, PUMP), {})
 
 
 def test_lease_lapses_once_though_many_sweep(store: Store, observe: Observe) -> None:
@@ -72,11 +73,26 @@ def test_lapses_are_spent_until_none_is_left(store: Store, observe: Observe) -> 
 
 def test_numbers_of_the_lease_govern_its_lapse(store: Store, observe: Observe) -> None:
     slow = Retry(max_attempts=9, initial=HOUR, multiplier=2.0, maximum=24 * HOUR, jitter=0.25)
+    retries = RetryTable(own={"shop.slow": slow})
     store.enqueue([new_job(1, wire_name="shop.slow")])
-    store.claim(claim_request(retries=RetryTable(own={"shop.slow": slow})), now=T0)
-    store.expire_leases(limit=10, now=LAPSE)
-    due_at = LAPSE + slow.delay(job_id=uid(1), attempt=1)
-    assert facts(observe(), 1) == Facts(JobState.SCHEDULED, 1, 1, due_at)
+    for number, now in enumerate((T0, LAPSE, T0 + 4 * HOUR)):
+        store.claim(claim_request(retries=retries), now=now)
+        store.expire_leases(limit=10, now=now + MINUTE)
+        # The first loss waits for nothing, a later one as long as the failure before it.
+        wait = slow.delay(job_id=uid(1), attempt=number) if number else timedelta(0)
+        due_at = now + MINUTE + wait
+        assert facts(observe(), 1) == Facts(JobState.SCHEDULED, number + 1, number + 1, due_at)
+
+
+def test_first_loss_after_a_failure_waits_as_long_as_the_failure(
+    store: Store, observe: Observe
+) -> None:
+    store.enqueue([new_job(1)])
+    (job,) = store.claim(claim_request(), now=T0).jobs
+    store.report([failed(job, due_at=T0 + MINUTE)], now=T0)
+    store.claim(claim_request(), now=T0 + HOUR)
+    store.expire_leases(limit=10, now=T0 + 2 * HOUR)
+    assert facts(observe(), 1) == Facts(JobState.SCHEDULED, 2, 2, T0 + 2 * HOUR + MINUTE)
 
 
 def test_lapse_of_a_job_whose_cancellation_was_requested_is_a_cancellation(

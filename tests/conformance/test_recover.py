@@ -9,7 +9,6 @@ from backwave_django.core.states import Cause, JobState
 from tests.builders import (
     ACTOR,
     HOUR,
-    MINUTE,
     ONCE,
     OTHER_PUMP,
     PUMP,
@@ -87,8 +86,8 @@ def test_dispose_ends_the_leases_of_dead_pumps_at_once_and_spends(
     answer = store.dispose(pumps=[PUMP, OTHER_PUMP, uid(404)], now=NOW)
     assert (answer.count, answer.full) == (2, False)
     assert [facts(observe(), number) for number in (1, 2, 3)] == [
-        Facts(JobState.SCHEDULED, 1, 1, NOW + MINUTE),
-        Facts(JobState.SCHEDULED, 1, 1, NOW + MINUTE),
+        Facts(JobState.SCHEDULED, 1, 1, NOW),
+        Facts(JobState.SCHEDULED, 1, 1, NOW),
         Facts(JobState.LEASED, 1, 0, T0),
     ]
     assert history(observe(), 1) == (Ended(OutcomeKind.LAPSED, JobState.SCHEDULED, None, 1, 1),)

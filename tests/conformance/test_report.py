@@ -11,7 +11,6 @@ from tests.builders import (
     ACTOR,
     FAILURE,
     HOUR,
-    MINUTE,
     PUMP,
     SECOND,
     T0,
@@ -270,4 +269,4 @@ def test_lapse_and_hand_back_before_it_do_not_confuse_the_counters(
     store.report([unroutable(job)], now=T0)
     (job,) = store.claim(claim_request(), now=LATER).jobs
     store.dispose(pumps=[PUMP], now=LATER)
-    assert facts(observe(), 1) == Facts(JobState.SCHEDULED, 2, 1, LATER + MINUTE)
+    assert facts(observe(), 1) == Facts(JobState.SCHEDULED, 2, 1, LATER)

@@ -2,10 +2,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from backwave_django.core.retries import MOST_ATTEMPTS, Retry, RetryTable, due_after
+from backwave_django.core.retries import MOST_ATTEMPTS, Retry, RetryTable, due_after, due_after_loss
 from tests.builders import HOUR, MINUTE, SECOND, T0, uid
 
 JOB = uid(1)
@@ -123,6 +123,28 @@ def test_failed_attempt_is_tried_again_after_its_wait():
         None,
         None,
     ]
+
+
+def test_lost_attempt_is_tried_again_at_once_and_a_later_one_after_the_wait_before_it():
+    policy = plain(max_attempts=4)
+    assert [due_after_loss(policy, job_id=JOB, attempt=n, now=T0) for n in (1, 2, 3, 4, 5)] == [
+        T0,
+        T0 + 10 * SECOND,
+        T0 + 30 * SECOND,
+        None,
+        None,
+    ]
+
+
+def test_lost_attempt_that_was_the_only_one_is_not_tried_again():
+    assert due_after_loss(plain(max_attempts=1), job_id=JOB, attempt=1, now=T0) is None
+
+
+@given(policies(), st.uuids(), st.integers(2, 100))
+def test_later_loss_waits_as_long_as_the_failure_before_it(policy, job_id, attempt):
+    assume(attempt < policy.max_attempts)
+    failed = due_after(policy, job_id=job_id, attempt=attempt - 1, now=T0)
+    assert due_after_loss(policy, job_id=job_id, attempt=attempt, now=T0) == failed
 
 
 def test_table_prefers_the_policy_of_the_type():

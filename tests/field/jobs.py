@@ -16,6 +16,8 @@ import backwave_django as backwave
 from tests.fieldapp import ledger
 from tests.fieldapp.jobs import ONCE, QUICK
 
+#: Who is tried again within a test was not tried again by this.
+PATIENT = backwave.Retry(initial=timedelta(hours=1), maximum=timedelta(hours=9))
 #: Bodies that never end hang on this: nobody sets it.
 _NEVER = threading.Event()
 _CONTEXT = backwave.context()
@@ -34,6 +36,15 @@ def first_waits(path: str, ctx: backwave.JobContext = _CONTEXT) -> int:
         _until(path)
     ledger.write(ctx, "finish")
     return os.getpid()
+
+
+@backwave.job("ground.patient", retry=PATIENT)
+def patient(path: str, ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Wait on the first attempt; one that failed would not be tried again for an hour."""
+    ledger.write(ctx, "start")
+    if ctx.attempt == 1:
+        _until(path)
+    ledger.write(ctx, "finish")
 
 
 @backwave.job("ground.only_once", retry=ONCE)

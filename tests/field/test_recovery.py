@@ -125,6 +125,58 @@ def test_f008_jobs_of_a_killed_process_run_again_by_themselves(field, ledger, cl
     assert [kinds(handle) for handle in handles] == [["lapsed", "succeeded"]] * 3
 
 
+def begun_again(ledger, handle):
+    """Wait for the second run; return the pids of both, after a look at the order of things."""
+    until(lambda: len(ledger.of("start")) == 2, what="the job begins again")
+    until(lambda: handle.refresh().state == "succeeded")
+    first, again = ledger.of("start")
+    (finish,) = ledger.of("finish")
+    assert first.at < again.at < finish.at
+    assert (first.attempt, again.attempt) == (1, 2)
+    lost, succeeded = Outcome.objects.filter(job_id=handle.id).order_by("run")
+    assert (lost.kind, succeeded.kind) == ("lapsed", "succeeded")
+    assert lost.next_due_at == lost.finished_at
+    return first.pid, again.pid
+
+
+def test_f001_a_killed_job_does_not_wait_for_its_back_off(field, ledger, closed):
+    handle = jobs.patient.enqueue(str(field.gate))
+    first = field.ready(**ENDLESS)
+    until(lambda: ledger.of("start"))
+    first.kill()
+    second = field.ready(**ENDLESS)
+    assert begun_again(ledger, handle) == (first.pid, second.pid)
+    closed()
+    assert field.stop(second) == [0]
+
+
+def test_f001_a_lapsed_job_of_another_host_does_not_wait_any_longer(field, ledger, closed):
+    handle = jobs.patient.enqueue(str(field.gate))
+    first = field.ready()
+    until(lambda: ledger.of("start"))
+    from_elsewhere()
+    first.kill()
+    expires_at = Lease.objects.get().expires_at
+    second = field.ready()
+    assert begun_again(ledger, handle) == (first.pid, second.pid)
+    assert expires_at <= Outcome.objects.get(job_id=handle.id, kind="lapsed").finished_at
+    closed()
+    assert field.stop(second) == [0]
+
+
+def test_f001_a_job_of_a_killed_child_begins_again_below_its_parent(field, ledger, closed):
+    handle = jobs.patient.enqueue(str(field.gate))
+    parent = field.ready("--processes", "2", pumps=2, POOL_SIZE=1, **ENDLESS)
+    until(lambda: ledger.of("start"))
+    os.kill(ledger.of("start")[0].pid, signal.SIGKILL)
+    killed, again = begun_again(ledger, handle)
+    until(lambda: len(children_of(parent.pid)) == 2)
+    assert again in children_of(parent.pid)
+    assert killed not in children_of(parent.pid)
+    closed()
+    assert field.stop(parent) == [0]
+
+
 def test_a_parent_frees_the_jobs_of_a_dead_child_although_nobody_starts(field, ledger, closed):
     handles = jobs.first_waits.enqueue_many([(str(field.gate),)] * 2)
     parent = field.ready("--processes", "2", pumps=2, POOL_SIZE=1, **ENDLESS)

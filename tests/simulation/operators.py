@@ -9,7 +9,9 @@ from uuid import UUID
 from backwave_django.core import events as e
 from backwave_django.core.contract import Actor
 from backwave_django.core.rates import Rate
+from backwave_django.core.workflows import RetryScope
 from tests.simulation.plans import Action
+from tests.simulation.work import workflow_id
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -47,12 +49,15 @@ class Operators:
         world.reached(f"operator: {action.kind}")
         if action.kind == "cancel":
             self.cancelled_at[world.work.ids[int(action.target)]] = world.time
+        if action.kind in {"cancel", "cancel workflow"}:
             for node in world.nodes:
                 world.work.send_hint(node, e.CancelHinted())
 
     def _perform(self, action: Action) -> None:
         now = self._world.database_clock()
-        self._world.watch.perform(action.kind, self._call(action), now=now, request=action)
+        whole = action.kind.endswith(" workflow")
+        call = self._workflow_call(action) if whole else self._call(action)
+        self._world.watch.perform(action.kind, call, now=now, request=action)
 
     def _call(self, action: Action) -> Callable[[], Any]:
         store, now = self._world.store, self._world.database_clock()
@@ -78,3 +83,17 @@ class Operators:
             case _:
                 pump_id = self._world.nodes[int(action.target)].pump_id
                 return lambda: store.request_drain(pump_id, actor=ACTOR, now=now)
+
+    def _workflow_call(self, action: Action) -> Callable[[], Any]:
+        world, now = self._world, self._world.database_clock()
+        target, store = workflow_id(int(action.target)), world.store
+        match action.kind:
+            case "cancel workflow":
+                return lambda: store.cancel_workflow(target, actor=ACTOR, now=now)
+            case "retry workflow":
+                scope = RetryScope.FAILED_AND_BELOW if action.value else RetryScope.FAILED
+                return lambda: store.retry_workflow(target, scope=scope, actor=ACTOR, now=now)
+            case _:
+                return lambda: store.restart_workflow(
+                    target, new_id=world.draw_id, actor=ACTOR, now=now
+                )

@@ -49,6 +49,15 @@ for _kind in ("Report", "Release", "Recover", "ExpireLeases", "Dispose"):
     MOVES[_kind] = ENDS | SETTLING
 for _kind in ("cancel", "Settle"):
     MOVES[_kind] |= SETTLING
+MOVES["cancel workflow"] = MOVES["cancel"]
+MOVES["retry workflow"] = {
+    (state, after) for state in TERMINAL for after in (JobState.SCHEDULED, JobState.AWAITING)
+}
+MOVES["restart workflow"] = {
+    (None, state) for state in (JobState.SCHEDULED, JobState.AWAITING, JobState.CANCELLED)
+}
+#: Steps that bring jobs back to life.
+REVIVALS = {"requeue", "retry workflow"}
 
 OPERATIONS = {
     "cancel",
@@ -63,7 +72,13 @@ OPERATIONS = {
     "pause schedule",
     "resume schedule",
     "trigger",
+    "cancel workflow",
+    "retry workflow",
+    "restart workflow",
 }
+NEW = (None, JobState.SCHEDULED)
+#: The tag of an observer's job: whose end it was told of.
+MARK = "observes"
 CANCEL_CAUSES = {Cause.OPERATOR, Cause.PARENT, Cause.SUPERSEDED, Cause.JOB}
 
 
@@ -95,6 +110,8 @@ def moves_are_legal(step: "Step") -> Iterator[str]:
     allowed = MOVES.get(step.kind, set())
     for job_id, before, after in step.changed:
         move = (before and before.state, after.state)
+        if move == NEW and MARK in step.tables.jobs[job_id].tags:
+            continue  # the job of an observer: see there
         if move[0] is not move[1] and move not in allowed:
             yield f"{step.kind} moved job {job_id.int} from {move[0]} to {move[1]}"
 
@@ -112,7 +129,7 @@ def runs_count_claims(step: "Step") -> Iterator[str]:
 def attempts_are_spent_by_failures(step: "Step") -> Iterator[str]:
     for job_id, before, after in step.changed:
         spends = sum(row.kind in SPENDING for row in step.rows(job_id))
-        was = 0 if before is None or step.kind == "requeue" else before.spent
+        was = 0 if before is None or step.kind in REVIVALS else before.spent
         if after.spent != was + spends:
             yield f"job {job_id.int} spent {was}, then {spends} ends, now {after.spent}"
         if after.max_attempts is not None and after.spent > after.max_attempts:
@@ -135,7 +152,7 @@ def releases_spend_nothing(step: "Step") -> Iterator[str]:
 @invariant("terminal-stable")
 def terminal_jobs_stay(step: "Step") -> Iterator[str]:
     for job_id, before, after in step.changed:
-        if before and before.state in TERMINAL and step.kind != "requeue":
+        if before and before.state in TERMINAL and step.kind not in REVIVALS:
             stays = before._replace(pending=after.pending, rows=after.rows) == after
             if not stays or before.rows != after.rows:
                 yield f"job {job_id.int} was {before}, is {after} by {step.kind}"
@@ -258,7 +275,7 @@ def _unfailed(step: "Step", parent: UUID, state: JobState | None) -> Iterator[st
 
 @invariant("edge-settled-once")
 def settled_edges_stay_settled(step: "Step") -> Iterator[str]:
-    if step.kind == "requeue":
+    if step.kind in REVIVALS:
         return
     for edge, settled in step.edges_before.items():
         if settled and not step.edges.get(edge, True):

@@ -73,7 +73,11 @@ class SchedulePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Something an operator does to a job (its number), a queue, a key, a node or a schedule."""
+    """Something an operator does.
+
+    To a job (its number), a queue, a key, a node, a schedule or a workflow
+    (the batch of its jobs).
+    """
 
     at: float
     kind: str
@@ -111,6 +115,10 @@ class Plan:
     schedules: list[SchedulePlan] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    #: The ends that somebody observes.
+    observed: list[str] = field(default_factory=list)
+    #: The batches of jobs that are workflows.
+    workflows: list[int] = field(default_factory=list)
     #: What a failing run broke, for the reader.
     broke: str = ""
 

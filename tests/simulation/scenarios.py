@@ -2,6 +2,7 @@
 
 from random import Random  # noqa: TID251 - seeded here, and nowhere else in a run
 
+from backwave_django.core.states import TERMINAL
 from tests.simulation.plans import (
     Action,
     Behaviour,
@@ -91,7 +92,31 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
         ],
     )
     faults = [] if level == "none" else _faults(rng, plan)
-    return Plan(**{**vars(plan), "faults": faults})
+    # Drawn from a source of its own: the rest of a seed's plan stays what it was without this.
+    return with_reactions(Random(-1 - seed), Plan(**{**vars(plan), "faults": faults}))  # noqa: S311 - as above
+
+
+def with_reactions(rng: Random, plan: Plan) -> Plan:
+    """Let somebody observe ends, and some batches be workflows that operators act on."""
+    observed = [state.value for state in sorted(TERMINAL) if rng.random() < 0.6]
+    batches = sorted({job.batch for job in plan.jobs})
+    workflows = [batch for batch in batches if rng.random() < 0.5]
+    if rng.random() < 0.5:
+        observed = []
+    if rng.random() < 0.5:
+        workflows = []
+    actions = list(plan.actions)
+    for batch in workflows:
+        begins = next(job.at for job in plan.jobs if job.batch == batch)
+        for _ in range(rng.choice((0, 1, 1, 3))):
+            verb = rng.choice(("cancel", "retry", "retry", "restart"))
+            span = 8 if verb == "cancel" else 60
+            at = round(begins + rng.uniform(0, span), 3)
+            value = float(rng.random() < 0.5)
+            actions.append(Action(at=at, kind=f"{verb} workflow", target=str(batch), value=value))
+    actions.sort(key=lambda action: action.at)
+    more = {"observed": observed, "workflows": workflows, "actions": actions}
+    return Plan(**{**vars(plan), **more})
 
 
 def _groups(rng: Random) -> list[Group]:

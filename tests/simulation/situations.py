@@ -8,6 +8,7 @@ from backwave_django.core import events as e
 from backwave_django.core.leases import LeaseHealth
 from backwave_django.core.outcomes import OutcomeKind, Verdict
 from backwave_django.core.states import Cause, JobState
+from tests.simulation import reactions
 
 if TYPE_CHECKING:
     from tests.simulation.steps import Step
@@ -81,6 +82,18 @@ NAMED = (
     "operator: pause schedule",
     "operator: resume schedule",
     "operator: trigger",
+    "operator: cancel workflow",
+    "operator: retry workflow",
+    "operator: restart workflow",
+    "workflow: refused",
+    "workflow: conflict",
+    "workflow: made anew",
+    "workflow: a success runs again",
+    "observer: told",
+    "observer: told of a loss",
+    "observer: its own end is told to none",
+    "first loss",
+    "later loss",
 )
 
 BY_KIND = {
@@ -112,6 +125,7 @@ def of(step: "Step") -> Iterator[str]:
         if after.state is JobState.EXPIRED:
             yield "deadline passed before a run"
     yield from _of_kind(step)
+    yield from reactions.situations(step)
 
 
 def _of_lapse(kind: OutcomeKind, state: JobState | None) -> Iterator[str]:

@@ -1,6 +1,7 @@
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, mutated
+from tests.simulation.reaction_mutations import REACTIONS
 from tests.simulation.scenarios import draw
 from tests.simulation.world import run
 
@@ -8,7 +9,7 @@ from tests.simulation.world import run
 SEEDS = 200
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize("mutation", [*MUTATIONS, *REACTIONS], ids=lambda mutation: mutation.name)
 def test_mutation_is_caught(mutation, record_property):
     seeds = range(mutation.first, mutation.first + SEEDS)
     with mutated(mutation):

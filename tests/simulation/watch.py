@@ -12,7 +12,7 @@ from backwave_django.core.contract import SweepAnswer
 from backwave_django.core.memory.rows import LeaseRow
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import TERMINAL
-from tests.simulation import fences, oracles, rates, situations, ticks
+from tests.simulation import fences, oracles, rates, reactions, situations, ticks
 from tests.simulation.bodies import Body
 from tests.simulation.oracles import ORACLES, Violated
 from tests.simulation.steps import Step, look, look_at_edges
@@ -44,9 +44,11 @@ def _tells(kind: str, answer: Any) -> bool:
 
 
 #: Steps that may end leases.
-LEASE_ENDERS = {"Report", "Release", "Recover", "ExpireLeases", "Dispose", "cancel"}
+LEASE_ENDERS = {"Report", "Release", "Recover", "ExpireLeases", "Dispose", "cancel"} | {
+    "cancel workflow"
+}
 #: Importing them registers their invariants.
-JUDGES = (oracles, fences, rates, ticks)
+JUDGES = (oracles, fences, rates, ticks, reactions)
 
 
 class Watch:

@@ -1,6 +1,7 @@
 """Clients: they enqueue the jobs of a plan, in batches, and their commits send hints."""
 
 from collections import deque
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from backwave_django.core import events as e
 from backwave_django.core.jobs import EdgeMode, IfDuplicate, LeasedJob, NewJob
 from backwave_django.core.schedule_answers import DeclareMode
 from backwave_django.core.schedules import Rule, ScheduleSpec
+from backwave_django.core.workflows import NewWorkflow
 from tests.simulation.plans import JobPlan, SchedulePlan
 
 if TYPE_CHECKING:
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 HINT_LATENCY = 0.005
+
+
+def workflow_id(batch: int) -> UUID:
+    """The id of the workflow that a batch of jobs is, if it is one."""
+    return UUID(int=(1 << 80) + batch)
 
 
 def _spec(plan: SchedulePlan) -> ScheduleSpec:
@@ -76,10 +83,14 @@ class Work:
 
     def _enqueue(self, numbers: list[int]) -> None:
         world = self._world
+        batch = world.plan.jobs[numbers[0]].batch
         jobs = [self._new(number) for number in numbers]
-        answers = world.watch.perform(
-            "enqueue", lambda: world.store.enqueue(jobs), now=world.database_clock(), request=jobs
-        )
+        call = partial(world.store.enqueue, jobs)
+        if batch in world.plan.workflows:
+            workflow = NewWorkflow(id=workflow_id(batch), name="flow")
+            jobs = [replace(job, workflow=workflow.id) for job in jobs]
+            call = partial(world.store.start_workflow, workflow, jobs)
+        answers = world.watch.perform("enqueue", call, now=world.database_clock(), request=jobs)
         for number, answer in zip(numbers, answers, strict=True):
             self.ids[number] = answer.id
             if not answer.created:
@@ -111,8 +122,12 @@ class Work:
         jobs, number = self._world.plan.jobs, job.job_id.int - 1
         if number < len(jobs):
             return jobs[number], self._world.weather.slowed(number, job.run)
-        # The job of a tick: some overlap with the next one.
-        share = self._world.plan.share("tick", job.schedule, str(job.scheduled_for))
+        # The job of a tick, of which some overlap with the next one; of an observer; of a workflow
+        # that was made anew.
+        address = ("tick", job.schedule, str(job.scheduled_for))
+        if job.schedule is None:
+            address = ("other", None, str(job.job_id))
+        share = self._world.plan.share(*address)
         kind = "raise" if share < 0.2 else "return"
         bodies = [(kind, round(0.05 + 8 * share**3, 3), True)]
         return JobPlan(at=0.0, wire_name=job.wire_name, bodies=bodies), 0.0

@@ -16,6 +16,7 @@ from tests.simulation.nodes import Node
 from tests.simulation.operators import Operators
 from tests.simulation.oracles import Violated
 from tests.simulation.plans import Fault, Plan
+from tests.simulation.reactions import Audience
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
 from tests.simulation.work import Work
@@ -57,8 +58,11 @@ class World:
         self.weather = Weather(plan)
         self.store = MemoryStore(
             clock=self.database_clock,
-            ids=self._draw_id,
-            settings=StoreSettings(unroutable_grace=timedelta(seconds=plan.grace)),
+            ids=self.draw_id,
+            settings=StoreSettings(
+                unroutable_grace=timedelta(seconds=plan.grace),
+                observers=Audience(plan.observed, self.draw_id),
+            ),
         )
         self.watch = Watch(self)
         groups = {group.name: group for group in plan.groups}
@@ -88,7 +92,7 @@ class World:
         """Note that something worth naming happened."""
         self.seen[situation] += 1
 
-    def _draw_id(self) -> UUID:
+    def draw_id(self) -> UUID:
         self._drawn += 1
         return UUID(int=self._drawn)
 

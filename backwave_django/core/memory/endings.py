@@ -9,7 +9,7 @@ from backwave_django.core.bounds import MAX_SETTLED_IN_REPORT
 from backwave_django.core.dependencies import is_dead, released_due
 from backwave_django.core.memory.rows import OutcomeRow
 from backwave_django.core.outcomes import BODILESS, SPENDING, OutcomeKind
-from backwave_django.core.retries import Retry, due_after
+from backwave_django.core.retries import Retry, due_after_loss
 from backwave_django.core.states import TERMINAL, Cause, JobState
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def lapse(tables: Tables, lease: LeaseRow, *, now: datetime) -> JobState:
     """End a lease whose pump is gone: a spent attempt, under the numbers of the lease."""
     job = tables.jobs[lease.job_id]
     policy = Retry.decode(lease.retry)
-    due_at = due_after(policy, job_id=job.id, attempt=job.spent + 1, now=now)
+    due_at = due_after_loss(policy, job_id=job.id, attempt=job.spent + 1, now=now)
     ending = Ending(JobState.DEAD_LETTERED, cause=Cause.ATTEMPTS)
     if due_at is not None:
         ending = Ending(JobState.SCHEDULED, due_at=due_at)

@@ -138,7 +138,7 @@ class Command(BaseCommand):
     def _run(self, plan: NodePlan, config: Config, options: dict[str, Any]) -> int:
         if options["child_of"] is not None:
             follow_parent(options["child_of"])
-            return Node(plan, config=config).run()
+            return Node(plan, config=config).run(ends_process=self._is_whole_process())
         for option, is_given in (
             ("--reload", options["reload"]),
             ("--processes", options["processes"] > 1),
@@ -150,14 +150,18 @@ class Command(BaseCommand):
         if options["dry_run"]:
             return DRAINED
         if options["reload"]:
-            return Reloader().run()
+            return Reloader().run(ends_process=True)
         if options["processes"] > 1:
             return Parent(
                 processes=options["processes"],
                 clock=SystemClock(),
                 bury=partial(bury, using=config.database),
-            ).run()
-        return Node(plan, config=config).run()
+            ).run(ends_process=True)
+        return Node(plan, config=config).run(ends_process=self._is_whole_process())
+
+    def _is_whole_process(self) -> bool:
+        """Whether this process is here for this command, and ends with it."""
+        return bool(getattr(self, "_called_from_command_line", False))
 
     def _greet(self, plan: NodePlan, config: Config, options: dict[str, Any]) -> None:
         processes = options["processes"]
@@ -177,13 +181,13 @@ class Command(BaseCommand):
     def _need_command_line(self, option: str) -> None:
         if os.name != "posix":
             raise CommandError(f"{option} needs a POSIX system; start several commands instead.")
-        if not getattr(self, "_called_from_command_line", False):
+        if not self._is_whole_process():
             raise CommandError(f"{option} starts the command line anew: call it from a shell.")
 
     def _end(self, code: int) -> None:
         """End with ``code``, and do not wait for what bodies left behind."""
         leaves = code == ABANDONED or _left_behind()
-        if leaves and getattr(self, "_called_from_command_line", False):
+        if leaves and self._is_whole_process():
             self.stdout.flush()
             self.stderr.flush()
             logging.shutdown()
