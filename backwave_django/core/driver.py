@@ -187,7 +187,7 @@ class Driver:
     def _beaten(self, answer: BeatAnswer) -> tuple[c.Command, ...]:
         self._flight.answered(c.Heartbeat)
         self._contact.answered(now=self._now)
-        self._contact.beaten(now=self._now)
+        self._contact.beaten(clock=answer.clock, now=self._now)
         self._contact.recover = self._contact.recover or bool(answer.unlisted)
         commands: tuple[c.Command, ...] = ()
         for renewal in answer.renewals:
@@ -356,7 +356,7 @@ class Driver:
         if self._contact.beat_at <= self._now:
             # After a fault leases are renewed before anything else is said.
             report = () if self._contact.recover else self._report(flush=True)
-            self._contact.beating()
+            self._contact.beating(now=self._now)
             return self._flight.issue((*report, c.Heartbeat(leases=self._holdings.leases())))
         if self._contact.recover:
             return self._flight.issue((c.Recover(held=self._holdings.held()),))

@@ -40,6 +40,11 @@ class Contact:
         # A healthy pump is silent for up to one interval; one that was silent for longer than a
         # lease has left at the end of it cannot know whether the others could renew theirs.
         left = config.lease_duration - config.heartbeat_interval
+        # An answer that is later than that by the database's clock, and was not waited for so long,
+        # says that the clock was set: what was renewed by the old one may have lapsed already.
+        self._longest_trip = config.lease_duration / 4
+        self._sent_at = now
+        self._repeated = False
         self._longest_silence = max(self._interval * 1.25, min(self._interval * 2, left))
         # Who comes back from an outage sweeps one interval later: by then all others, too, must
         # have found out that it is over, and have renewed.
@@ -79,14 +84,17 @@ class Contact:
         self.beat_at = min(self.beat_at, now)
         self._again = True
 
-    def beating(self) -> None:
+    def beating(self, *, now: datetime) -> None:
         """A heartbeat is on its way: what is hinted from now on wants another."""
+        self._sent_at = now
         self._again = False
 
-    def beaten(self, *, now: datetime) -> None:
-        """A heartbeat was answered."""
+    def beaten(self, *, clock: datetime, now: datetime) -> None:
+        """A heartbeat was answered, when the database's clock said ``clock``."""
         self._beaten = True
-        self.beat_at = now if self._again else now + self._interval
+        # Once: a clock that is never followed would have it repeated for ever.
+        self._repeated = not self._repeated and clock - self._sent_at > self._longest_trip
+        self.beat_at = now if self._again or self._repeated else now + self._interval
 
     def waiting(self, *, now: datetime) -> bool:
         """Tell whether a fault's backoff still lasts."""
@@ -103,6 +111,7 @@ class Contact:
     def shift(self, delta: timedelta) -> None:
         """Follow a clock that was set back."""
         self.beat_at += delta
+        self._sent_at += delta
         self.retry_at = self.retry_at and self.retry_at + delta
         self._unbroken_since = self._unbroken_since and self._unbroken_since + delta
         self._answered_at = self._answered_at and self._answered_at + delta

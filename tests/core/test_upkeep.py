@@ -38,7 +38,7 @@ def test_contact_without_a_heartbeat_is_not_enough_to_sweep():
 def test_a_heartbeat_and_an_interval_of_contact_are_enough_to_sweep():
     link = contact()
     link.answered(now=T0)
-    link.beaten(now=T0)
+    link.beaten(clock=T0, now=T0)
     assert not link.may_expire(now=at(19.9))
     assert link.may_expire(now=at(20))
 
@@ -46,11 +46,11 @@ def test_a_heartbeat_and_an_interval_of_contact_are_enough_to_sweep():
 def test_a_fault_breaks_contact():
     link = contact()
     link.answered(now=T0)
-    link.beaten(now=T0)
+    link.beaten(clock=T0, now=T0)
     link.faulted(now=at(30))
     link.answered(now=at(31))
     assert not link.may_expire(now=at(60))
-    link.beaten(now=at(31))
+    link.beaten(clock=T0, now=at(31))
     assert not link.may_expire(now=at(50))
     assert link.may_expire(now=at(51))
 
@@ -58,7 +58,7 @@ def test_a_fault_breaks_contact():
 def test_silence_longer_than_a_lease_would_have_left_breaks_contact():
     link = contact()
     link.answered(now=T0)
-    link.beaten(now=T0)
+    link.beaten(clock=T0, now=T0)
     link.answered(now=at(40))
     assert link.may_expire(now=at(40))
     link.answered(now=at(80.1))
@@ -68,7 +68,7 @@ def test_silence_longer_than_a_lease_would_have_left_breaks_contact():
 def test_the_silence_of_a_pump_that_just_waits_for_its_heartbeat_breaks_nothing():
     link = contact(heartbeat_interval=50 * SECOND)
     link.answered(now=T0)
-    link.beaten(now=T0)
+    link.beaten(clock=T0, now=T0)
     link.answered(now=at(55))
     assert link.may_expire(now=at(55))
     link.answered(now=at(120))
@@ -77,7 +77,7 @@ def test_the_silence_of_a_pump_that_just_waits_for_its_heartbeat_breaks_nothing(
 
 def test_a_fault_wants_a_heartbeat_and_a_recovery_after_the_backoff():
     link = contact()
-    link.beaten(now=T0)
+    link.beaten(clock=T0, now=T0)
     link.faulted(now=at(5))
     assert (link.beat_at, link.recover, link.retry_at) == (at(5), True, at(6))
     assert link.waiting(now=at(5.9))
@@ -106,19 +106,19 @@ def test_an_answer_restores_the_backoff():
 
 def test_a_hint_brings_the_heartbeat_forward():
     link = contact()
-    link.beaten(now=T0)
+    link.beaten(clock=T0, now=T0)
     link.hinted(now=at(3))
     assert link.beat_at == at(3)
-    link.beating()
-    link.beaten(now=at(4))
+    link.beating(now=T0)
+    link.beaten(clock=at(4), now=at(4))
     assert link.beat_at == at(24)
 
 
 def test_a_hint_during_a_heartbeat_wants_another():
     link = contact()
-    link.beating()
+    link.beating(now=T0)
     link.hinted(now=at(1))
-    link.beaten(now=at(2))
+    link.beaten(clock=at(2), now=at(2))
     assert link.beat_at == at(2)
 
 
@@ -134,7 +134,7 @@ def test_a_clock_set_back_moves_what_is_set():
 def test_a_clock_set_back_keeps_the_length_of_contact():
     link = contact()
     link.answered(now=T0)
-    link.beaten(now=T0)
+    link.beaten(clock=T0, now=T0)
     link.shift(at(-3600) - T0)
     assert not link.may_expire(now=at(-3581))
     assert link.may_expire(now=at(-3580))
@@ -201,3 +201,20 @@ def test_a_clock_set_back_moves_the_chores():
     chores.tick(now=T0)
     chores.shift(-SECOND)
     assert chores.look_at == at(4)
+
+
+def test_a_clock_that_was_set_forward_wants_another_heartbeat_once():
+    link = contact()
+    link.beating(now=at(20))
+    link.beaten(clock=at(140), now=at(21))
+    assert link.beat_at == at(21)
+    link.beating(now=at(21))
+    link.beaten(clock=at(140), now=at(22))  # nobody follows that clock
+    assert link.beat_at == at(42)
+
+
+def test_an_answer_that_was_waited_for_wants_no_other_heartbeat():
+    link = contact()
+    link.beating(now=at(20))
+    link.beaten(clock=at(30), now=at(30))
+    assert link.beat_at == at(50)
