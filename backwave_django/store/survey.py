@@ -79,7 +79,7 @@ WITH RECURSIVE lane(limit_key, priority) AS (
   UNION ALL
   SELECT following.limit_key, following.priority FROM lane CROSS JOIN LATERAL (
     SELECT j.limit_key, j.priority FROM {{job}} j WHERE j.state = 'scheduled'
-      AND j.queue = %(queue)s AND j.limit_key IS NOT NULL AND {bounds}
+      AND j.queue = %(queue)s AND j.limit_key IS NOT NULL AND {further}
       AND (j.limit_key, j.priority) > (lane.limit_key, lane.priority)
     ORDER BY j.limit_key, j.priority LIMIT 1) following)
 SELECT lane.limit_key, lane.priority, (SELECT min(j.due_at) FROM {{job}} j
@@ -99,7 +99,11 @@ _UP_TO: Final = "j.limit_key <= %(cursor)s"
 
 @cache
 def _keyed(vendor: str, bounds: str) -> Statement:
-    return Statement(_KEYED[vendor].format(bounds=bounds, limit=MAX_KEYS_PER_CLAIM + 1))
+    # Two lower bounds on one column, and PostgreSQL may enter the index by the lower of them: each
+    # step would walk over all jobs of the keys before. The one that was reached implies the cursor.
+    further = "true" if bounds == _AFTER else bounds
+    text = _KEYED[vendor].format(bounds=bounds, further=further, limit=MAX_KEYS_PER_CLAIM + 1)
+    return Statement(text)
 
 
 def survey(room: Room, queues: Sequence[str], *, key_cursor: str, now: datetime) -> Survey:

@@ -62,6 +62,16 @@ def _read(node: dict[str, Any]) -> int:
     return int(rows * node["Actual Loops"])
 
 
+def pages(store: PumpStore, statement: Statement, parameters: Any) -> int:
+    """Return how many pages the statement looks at when it is carried out once more."""
+    explain = Statement("SELECT 1")
+    explain.numbered = b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + statement.numbered
+    explain.names = statement.names
+    ((found,),) = store.executor.fetch(explain, parameters)
+    plan = found[0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
 def declare(store: PumpStore, keys: Iterator[str]) -> None:
     store.declare_limits(dict.fromkeys(keys, Cap(2)))
 
@@ -144,3 +154,19 @@ def test_unlimited_work_asks_for_no_limits(store: PumpStore) -> None:
         assert len(store.claim(claim_request("default", "mail"), now=T0).jobs) == 2
     asked = {statement for statement, _parameters in recorder.kept}
     assert asked.isdisjoint({_KEYS, _HELD_KEYS, _HELD_QUEUES})
+
+
+@pytest.mark.vendor("postgresql")
+def test_the_backlog_of_one_key_is_stepped_over_in_one_step(store: PumpStore) -> None:
+    store.declare_limits({"a-long-one": Cap(1)})
+    backlog = [new_job(number, limit_key="a-long-one") for number in range(1, 20_001)]
+    others = [new_job(20_000 + number, limit_key=f"key-{number:03}") for number in range(1, 101)]
+    default_store().enqueue([*backlog, *others])
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE backwave_job")
+    with Recorder(store) as recorder:
+        store.claim(claim_request(), now=T0)
+    looks = [each for each in recorder.kept if b"lane(limit_key, priority)" in each[0].numbered]
+    assert looks
+    # Three or four pages for each of a hundred keys; the backlog alone has more than a hundred.
+    assert max(pages(store, *look) for look in looks) < 1_500
