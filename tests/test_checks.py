@@ -74,7 +74,7 @@ def test_heartbeat_as_long_as_the_lease_is_an_error():
     assert "LEASE_DURATION (60 s)" in (found.hint or "")
 
 
-def test_project_without_time_zones_is_an_error():
+def test_f086_project_without_time_zones_is_an_error():
     with override_settings(USE_TZ=False):
         (found,) = check_dials()
     assert (found.id, found.hint) == ("backwave.E030", "Write USE_TZ = True.")

@@ -9,7 +9,16 @@ from backwave_django.core.jobs import NewJob
 from backwave_django.core.limits import Cap
 from backwave_django.core.memory import Snapshot
 from backwave_django.core.memory.rows import LimitRow
-from tests.builders import ACTOR, T0, claim_request, new_job, released, snoozed, succeeded
+from tests.builders import (
+    ACTOR,
+    HOUR,
+    T0,
+    claim_request,
+    new_job,
+    released,
+    snoozed,
+    succeeded,
+)
 from tests.conformance.facts import numbers
 from tests.conformance.subjects import held_row
 
@@ -164,3 +173,16 @@ def test_cap_that_another_transaction_holds_withholds_its_key_alone(store: Store
         answer = store.claim(claim_request(), now=T0)
     assert (numbers(answer.jobs), answer.next_due) == ((4, 3), T0)
     assert numbers(store.claim(claim_request(), now=T0).jobs) == (1, 2)
+
+
+def test_f136_slot_of_a_lost_job_is_free_once_its_lease_has_lapsed(store: Store) -> None:
+    store.declare_limits({"lost": Cap(1), "other": Cap(1)})
+    store.enqueue([new_job(1, limit_key="lost", unique_key="k")])
+    store.enqueue([*jobs(2, 3, limit_key="lost"), *jobs(4, 5, limit_key="other")])
+    assert numbers(store.claim(claim_request(limit=9), now=T0).jobs) == (1, 4)
+    later = T0 + HOUR
+    store.expire_leases(limit=9, now=later)
+    jobs_again = store.claim(claim_request(limit=9), now=later).jobs
+    assert sorted(job.limit_key or "" for job in jobs_again) == ["lost", "other"]
+    (answer,) = store.enqueue([new_job(9, unique_key="k")])
+    assert not answer.created

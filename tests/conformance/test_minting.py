@@ -155,7 +155,7 @@ def test_f082_missed_ticks_are_counted(store: Store, observe: Observe) -> None:
     assert turn(store, now=last + HOUR) == [("a", MINTED), ("b", MINTED)]
 
 
-def test_no_overlap_skips_the_tick_and_says_so(store: Store, observe: Observe) -> None:
+def test_f134_no_overlap_skips_the_tick_and_says_so(store: Store, observe: Observe) -> None:
     declare(store, schedule_spec(no_overlap=True))
     assert turn(store, now=T0 + HOUR) == [("nightly", MINTED)]
     (job,) = store.claim(claim_request(lease_duration=DAY), now=T0 + HOUR).jobs

@@ -9,6 +9,7 @@ from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
 from tests.builders import (
     ACTOR,
+    HOUR,
     ONCE,
     T0,
     after,
@@ -179,3 +180,16 @@ def test_holder_stands_in_for_a_parent_of_the_batch(store: Store, observe: Obser
         made(3, JobState.AWAITING),
     )
     assert set(observe().edges) == {(uid(1), uid(3))}
+
+
+def test_f133_lost_job_comes_back_beside_whoever_asked_for_its_key(
+    store: Store, observe: Observe
+) -> None:
+    store.enqueue([keyed(1), *(new_job(number) for number in range(2, 12))])
+    store.claim(claim_request(limit=11), now=T0)
+    # While it is lost and nobody knows, its key is taken: it answers for the newer one.
+    (answer,) = store.enqueue([keyed(99)])
+    assert (answer.id, answer.created, answer.state) == (uid(1), False, JobState.LEASED)
+    assert store.expire_leases(limit=100, now=T0 + HOUR).count == 11
+    assert set(states(observe(), *range(1, 12))) == {JobState.SCHEDULED}
+    assert len(store.claim(claim_request(limit=20), now=T0 + HOUR).jobs) == 11

@@ -10,7 +10,7 @@ WEIGHTS = st.dictionaries(
 )
 
 
-def test_strict_order_offers_everything_to_the_list_as_it_is():
+def test_f163_strict_order_offers_everything_to_the_list_as_it_is():
     assert Dispatcher(queues=("a", "b"), weights=None).shares(5) == (Share(("a", "b"), 5),)
 
 

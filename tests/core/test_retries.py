@@ -34,7 +34,7 @@ def plain(**options):
     return Retry(**(values | options))
 
 
-def test_waits_grow_by_the_multiplier_up_to_the_maximum():
+def test_f160_waits_grow_by_the_multiplier_up_to_the_maximum():
     waits = [plain().delay(job_id=JOB, attempt=attempt) for attempt in range(1, 9)]
     assert waits == [
         *(SECOND * seconds for seconds in (10, 30, 90, 270, 810, 2430)),
@@ -74,7 +74,7 @@ def test_same_job_and_attempt_always_wait_equally_long(policy, job_id, attempt):
     assert policy.delay(job_id=job_id, attempt=attempt) == first
 
 
-def test_jobs_that_failed_together_come_back_spread_out():
+def test_f161_jobs_that_failed_together_come_back_spread_out():
     policy = Retry(initial=MINUTE, jitter=0.5)
     waits = {policy.delay(job_id=uid(number), attempt=1) for number in range(50)}
     assert len(waits) > 40

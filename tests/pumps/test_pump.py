@@ -166,17 +166,17 @@ def test_f091_a_body_that_outlives_the_grace_is_released_unspent():
     assert handle.refresh().output == 1
 
 
-def test_a_time_out_is_final_and_its_slot_is_usable_again():
+def test_f142_f145_a_time_out_is_final_and_its_slot_is_usable_again():
     handles = [hang.enqueue() for _ in range(4)]
-    with RunningNode():
+    with RunningNode(POOL_SIZE=4):
         until(lambda: {state(handle) for handle in handles} == {"dead_lettered"})
-        note.enqueue("after")
-        until(lambda: RAN == ["after"], what="a new worker takes the slot over")
+        note.enqueue_many([(number,) for number in range(20)])
+        until(lambda: sorted(RAN) == list(range(20)), what="new workers take the slots over")
         GO.set()
     assert {Job.objects.get(pk=handle.id).cause for handle in handles} == {"timeout"}
 
 
-def test_cancelling_a_running_job_reaches_its_body():
+def test_f146_cancelling_a_running_job_reaches_its_body():
     handle = polite.enqueue()
     with RunningNode():
         BEGUN.wait(30)

@@ -17,6 +17,8 @@ from tests.builders import ACTOR, MINUTE, T0, beat, claim_request, new_job, succ
 from tests.store.conftest import OpenStore
 
 CLAIMERS = 8
+ENQUEUERS = 50
+ROUNDS = 5
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:
@@ -117,19 +119,25 @@ def test_saturated_limit_hides_no_other_work(store: PumpStore) -> None:
     assert (again.jobs, again.next_due) == ((), T0)
 
 
-def test_one_key_goes_to_one_of_many_enqueuers(transactional_db: None) -> None:
-    answers: list[Enqueued] = []
+def test_f131_one_key_goes_to_one_of_many_enqueuers(transactional_db: None) -> None:
+    together = threading.Barrier(ENQUEUERS)
+    answers: dict[int, list[Enqueued]] = {turn: [] for turn in range(ROUNDS)}
 
     def work(number: int) -> None:
         try:
-            answers.extend(default_store().enqueue([new_job(number + 1, unique_key="k")]))
+            for turn in range(ROUNDS):
+                together.wait(60)
+                job = new_job(number + ENQUEUERS * turn + 1, unique_key=f"k{turn}")
+                answers[turn] += default_store().enqueue([job])
         finally:
             connection.close()
 
-    in_threads(CLAIMERS, work)
-    assert Job.objects.count() == 1
-    assert {answer.id for answer in answers} == set(Job.objects.values_list("id", flat=True))
-    assert sorted(answer.created for answer in answers) == [False] * (CLAIMERS - 1) + [True]
+    in_threads(ENQUEUERS, work)
+    assert Job.objects.count() == ROUNDS
+    held = dict(Job.objects.values_list("unique_key", "id"))
+    for turn, found in answers.items():
+        assert {answer.id for answer in found} == {held[f"k{turn}"]}
+        assert sorted(each.created for each in found) == [False] * (ENQUEUERS - 1) + [True]
 
 
 @pytest.mark.vendor("postgresql")
