@@ -258,6 +258,12 @@ STORE = (
         "row.opens_at(now=now)",
     ),
     Mutation(
+        "closed queues are served",
+        "memory.claims:_served",
+        "(row.is_paused(now=now) or row.opens_at(now=now))",
+        "row.is_paused(now=now)",
+    ),
+    Mutation(
         "deadlines do not keep a job from being claimed",
         "memory.claims:_due",
         "and (job.deadline is None or job.deadline > now)",

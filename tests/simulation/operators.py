@@ -1,7 +1,7 @@
 """Operators: they cancel, requeue, pause, limit and slow down while everything runs."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -16,11 +16,13 @@ from tests.simulation.work import workflow_id
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+MINUTE = timedelta(minutes=1)
 SCHEDULE_VERBS = {
     "pause schedule": "pause_schedule",
     "resume schedule": "resume_schedule",
     "trigger": "trigger_schedule",
 }
+BOUNDS = {"queue limit", "key limit", "pattern limit", "queue rate", "key rate", "window"}
 ACTOR = Actor(name="operator", source="code")
 
 
@@ -72,17 +74,30 @@ class Operators:
             case "pause":
                 until = now + timedelta(seconds=action.value or 1.0)
                 return lambda: store.pause(action.target, until=until, actor=ACTOR, now=now)
-            case "queue limit" | "key limit":
-                limit = int(action.value or 1)
-                set_limit = store.set_limit if action.kind == "key limit" else store.set_queue_limit
-                return lambda: set_limit(action.target, limit, actor=ACTOR, now=now)
-            case "queue rate" | "key rate":
-                rate = Rate(int(action.value or 1), 2, "second")
-                set_rate = store.set_rate if action.kind == "key rate" else store.set_queue_rate
-                return lambda: set_rate(action.target, rate, actor=ACTOR, now=now)
+            case (
+                "queue limit" | "key limit" | "pattern limit" | "queue rate" | "key rate" | "window"
+            ):
+                return partial(self._bound, action, now=now)
             case _:
                 pump_id = self._world.nodes[int(action.target)].pump_id
                 return lambda: store.request_drain(pump_id, actor=ACTOR, now=now)
+
+    def _bound(self, action: Action, *, now: datetime) -> None:
+        """Set what bounds a queue or a key."""
+        store, target, number = self._world.store, action.target, int(action.value or 1)
+        match action.kind:
+            case "queue limit":
+                store.set_queue_limit(target, number, actor=ACTOR, now=now)
+            case "key limit" | "pattern limit":
+                store.set_limit(target, number, actor=ACTOR, now=now)
+            case "queue rate":
+                store.set_queue_rate(target, Rate(number, 2, "second"), actor=ACTOR, now=now)
+            case "key rate":
+                store.set_rate(target, Rate(number, 2, "second"), actor=ACTOR, now=now)
+            case _:
+                # Closed for what is left of this minute, and for this minute of each day.
+                text = f"{now + MINUTE:%H:%M}-{now:%H:%M} UTC"
+                store.set_window(target, text, actor=ACTOR, now=now)
 
     def _workflow_call(self, action: Action) -> Callable[[], Any]:
         world, now = self._world, self._world.database_clock()

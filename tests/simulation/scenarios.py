@@ -89,6 +89,7 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
         actions=[
             *_actions(rng, jobs=jobs, schedules=schedules, nodes=len(nodes), ends=ends),
             *_rates(seed, ends=ends),
+            *_windows(seed, ends=ends),
         ],
     )
     faults = [] if level == "none" else _faults(rng, plan)
@@ -272,6 +273,20 @@ def _rates(seed: int, *, ends: float) -> list[Action]:
         kind, names = rng.choice((("queue rate", QUEUES), ("key rate", KEYS)))
         at, value = round(rng.uniform(0, ends / 2), 3), rng.choice((1.0, 2.0, 5.0))
         actions.append(Action(at=at, kind=kind, target=rng.choice(names), value=value))
+    return actions
+
+
+def _windows(seed: int, *, ends: float) -> list[Action]:
+    """Windows and limit patterns, from numbers of their own for the same reason."""
+    rng = Random(f"windows of {seed}")  # noqa: S311 - as above
+    actions = []
+    for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 2))):
+        at = round(rng.uniform(0, ends / 2), 3)
+        if rng.random() < 0.6:
+            actions.append(Action(at=at, kind="window", target=rng.choice(QUEUES)))
+        else:
+            value = rng.choice((1.0, 2.0))
+            actions.append(Action(at=at, kind="pattern limit", target="k*", value=value))
     return actions
 
 

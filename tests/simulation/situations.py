@@ -78,6 +78,8 @@ NAMED = (
     "operator: key limit",
     "operator: queue rate",
     "operator: key rate",
+    "operator: window",
+    "operator: pattern limit",
     "operator: drain",
     "operator: pause schedule",
     "operator: resume schedule",

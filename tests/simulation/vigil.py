@@ -10,6 +10,7 @@ from backwave_django.core import commands as c
 from backwave_django.core import events as e
 from backwave_django.core.bounds import EXIT_GRACE, SLOT_GRACE
 from backwave_django.core.leases import LeaseHealth
+from backwave_django.core.limits import UNLIMITED
 from backwave_django.core.outcomes import Verdict
 from backwave_django.core.states import JobState
 
@@ -192,11 +193,15 @@ class Vigil:
         tables = self._world.store.tables
         queue = tables.queues.get(job.new.queue)
         switched = queue is not None and (
-            queue.limit is not None or queue.rate is not None or queue.paused_at is not None
+            queue.limit is not None
+            or queue.rate is not None
+            or queue.paused_at is not None
+            or queue.window is not None
         )
         moved = any(action.target == str(job.id) for action in tables.actions[-3:])
         held = self._watch.held_until.get(job.id, -1e9) >= self._world.time - 60
-        return switched or moved or held or job.new.limit_key in tables.limits
+        key = job.new.limit_key
+        return switched or moved or held or (key is not None and tables.cap_of(key) != UNLIMITED)
 
     def ticked(self) -> None:
         """Nothing went wrong: every tick that has come due was decided about."""
