@@ -91,3 +91,8 @@ def test_a_turn_whose_claim_failed_keeps_what_was_reported():
     answer, fault = ReportAnswer(rows=(), clock=T0), errors.StoreUnavailable("connection lost")
     error = errors.TurnFailed(answer, fault)
     assert (str(error), error.answer, error.fault) == ("connection lost", answer, fault)
+
+
+def test_a_time_out_that_is_raised_passes_by_who_catches_exceptions():
+    assert not issubclass(errors.JobTimedOut, Exception)
+    assert str(errors.JobTimedOut()) == "the attempt ran past its time-out"

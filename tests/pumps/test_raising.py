@@ -182,7 +182,7 @@ def test_time_that_is_over_before_the_body_begins_is_raised_at_its_beginning(bod
 
 @pytest.mark.usefixtures("_restless_threads")
 @pytest.mark.parametrize(("body", "most"), [(brief, 4_000), (abrief, 20)])
-def test_body_that_ends_at_its_time_out_never_poisons_what_comes_after(body, most):
+def test_f143_body_that_ends_at_its_time_out_never_poisons_what_comes_after(body, most):
     bench, chance = Bench(), Random(7)  # noqa: S311 - no secret
     targets: SimpleQueue[tuple[Assignment, int] | None] = SimpleQueue()
 
