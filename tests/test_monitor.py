@@ -10,6 +10,7 @@ from backwave_django import monitor
 from backwave_django.core.states import JobState
 from backwave_django.monitor import counts, patience
 from backwave_django.monitor.records import read_record
+from backwave_django.store import default_store
 from tests.factories import (
     MINUTE,
     SECOND,
@@ -241,3 +242,10 @@ def test_callers_own_limit_outlives_the_page():
 )
 def test_spans_are_told_in_their_two_largest_units(length, words):
     assert monitor.span(length) == words
+
+
+def test_clock_is_not_behind_what_the_store_has_just_written():
+    room = default_store()._room
+    for _ in range(500):
+        written = room.clock()
+        assert monitor.database_clock() >= written - timedelta(microseconds=1)

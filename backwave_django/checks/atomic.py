@@ -44,7 +44,7 @@ def _pumps_on_sqlite(wire_name: str, config: conf.Config) -> Iterator[checks.Che
 
 def _isolation(wire_name: str, config: conf.Config) -> Iterator[checks.CheckMessage]:
     level = connections[config.database].settings_dict["OPTIONS"].get("isolation_level")
-    if level is not None and int(level) > READ_COMMITTED:
+    if isinstance(level, int) and level > READ_COMMITTED:  # what is none, Django refuses
         yield checks.Error(
             f'{wire_name!r} is atomic, and DATABASES["{config.database}"] has an isolation_level '
             "above READ COMMITTED: a body that outlasts one heartbeat could never be committed.",

@@ -37,7 +37,8 @@ _UNITS: tuple[tuple[int, Callable[[int], str], int, StrPromise], ...] = (
 )
 _READINGS = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())::float8",
-    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
+    # To the millisecond, as due times are written: a day's fraction would come out below it.
+    "sqlite": "SELECT strftime('%s', 'now') + strftime('%f', 'now') - strftime('%S', 'now')",
 }
 
 

@@ -80,9 +80,13 @@ class Transactions:
         except _Undone as undone:
             return undone.ended
         except BaseException as error:
-            if not (committed or self._is_in(store, assignment, error)):
+            job_id = assignment.job.job_id
+            if committed:
+                logger.exception("job %s is committed; what came after failed", job_id)
+            elif self._is_in(store, assignment, error):
+                logger.warning("job %s is committed, though that answer was lost", job_id)
+            else:
                 return self._given_up(assignment, error, failed=failed)
-            logger.exception("job %s is committed; what came after failed", assignment.job.job_id)
         return e.AttemptCommitted(lease_id=assignment.job.lease_id)
 
     def _record(

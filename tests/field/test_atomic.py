@@ -1,5 +1,7 @@
 """Atomic bodies in processes that die, and on connections that break."""
 
+import json
+
 import pytest
 from django.contrib.auth.models import Group
 
@@ -59,8 +61,19 @@ def test_commit_whose_answer_is_lost_is_looked_for(field, ledger, closed, wire):
     assert (kinds(handle), names()) == (["succeeded"], {"of-a-commit 1"})
     starts = [entry.attempt for entry in ledger.of("start") if entry.job_id == handle.id]
     assert starts == [1]
+    assert process.log.count("is committed, though that answer was lost") == 1
     assert "lost its lease" not in process.log
     assert Job.objects.get(pk=handle.id).spent == 0
+
+
+@pytest.mark.vendor("postgresql")
+def test_pool_of_django_serves_atomic_bodies(field):
+    handles = [enqueue(f"pooled {number}") for number in range(8)]
+    pool = json.dumps({"min_size": 1, "max_size": 2, "timeout": 20})
+    process = field.pump("--drain", environ={**ATOMIC, "FIELD_POOL": pool}, POOL_SIZE=4)
+    assert process.wait() == 0
+    assert [kinds(handle) for handle in handles] == [["succeeded"]] * 8
+    assert names() == {f"pooled {number} 1" for number in range(8)}
 
 
 @pytest.mark.vendor("sqlite")

@@ -46,6 +46,16 @@ def leaves_broken() -> str:
     return "not reached"
 
 
+@backwave.job(
+    "testing.pay", atomic=True, retry=backwave.Retry(max_attempts=2, initial=timedelta(minutes=1))
+)
+def pay(name: str, ctx: backwave.JobContext = backwave.context()) -> str:
+    get_user_model().objects.create(username=f"{name} {ctx.attempt}")
+    if ctx.attempt == 1:
+        raise ValueError("not yet")
+    return name
+
+
 @pytest.fixture
 def harness(db):
     with Harness(now=T0) as opened:
@@ -161,3 +171,21 @@ class InTestCase(TestCase):
             harness.run_until_idle()
             assert handle.refresh().state == "succeeded"
         assert get_user_model().objects.filter(username="ann").exists()
+
+
+def test_what_an_atomic_body_writes_comes_with_its_success(harness):
+    handle = pay.enqueue("ann")
+    harness.run_until_idle()
+    assert not get_user_model().objects.exists()
+    harness.advance(minutes=2)
+    assert handle.refresh().output == "ann"
+    assert list(get_user_model().objects.values_list("username", flat=True)) == ["ann 2"]
+    kinds = Outcome.objects.filter(job_id=handle.id).order_by("run").values_list("kind", flat=True)
+    assert list(kinds) == ["failed", "succeeded"]
+
+
+def test_handles_explain_themselves_by_the_harness_clock(harness):
+    handle = note.options(delay=timedelta(days=2)).enqueue("ann")
+    assert "in 2 days" in handle.explain()[0].text
+    harness.advance(days=1)
+    assert "in 1 day)" in handle.explain()[0].text
