@@ -10,7 +10,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q
 from django.http import HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -21,7 +20,7 @@ from backwave_django.admin import cells
 from backwave_django.admin.keyset import Segment
 from backwave_django.admin.limit_forms import KeyLimitForm
 from backwave_django.admin.lists import KeysetChangeList
-from backwave_django.admin.rights import ReadOnlyAdmin, csrf_protected, may
+from backwave_django.admin.rights import ListOnlyAdmin, csrf_protected, may
 from backwave_django.conf import get_config
 from backwave_django.core.limits import PATTERN, UNLIMITED, Cap
 from backwave_django.core.rates import rate_or_none
@@ -60,7 +59,7 @@ class LimitChangeList(KeysetChangeList):
             row.may_set = may(request, "set_limit")
 
 
-class LimitAdmin(ReadOnlyAdmin):
+class LimitAdmin(ListOnlyAdmin):
     """A list of what limits keys, and a page that asks before it is changed."""
 
     change_list_template = "admin/backwave/limit/change_list.html"
@@ -104,18 +103,6 @@ class LimitAdmin(ReadOnlyAdmin):
         }
         return super().changelist_view(request, context)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Lead to the list: it shows all there is to say about one key."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        return HttpResponseRedirect(self._list_url())
-
     @csrf_protected
     def set_view(self, request: HttpRequest) -> HttpResponse:
         """Ask for numbers and a reason, then set what differs from what is there."""
@@ -132,10 +119,8 @@ class LimitAdmin(ReadOnlyAdmin):
             self._set(request, form, row)
             text = _("The limit of %(key)s is set.") % {"key": form.cleaned_data["key"]}
             self.message_user(request, text, messages.SUCCESS)
-            return HttpResponseRedirect(self._list_url())
+            return HttpResponseRedirect(self.list_url())
         context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
             "media": self.media + form.media,
             "title": _("Limit a key"),
             "effect": _(
@@ -144,10 +129,9 @@ class LimitAdmin(ReadOnlyAdmin):
             ),
             "button": _("Set the limit"),
             "form": form,
-            "back": self._list_url(),
+            "back": self.list_url(),
         }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/backwave/limit/ask.html", context)
+        return self.page(request, "admin/backwave/ask.html", context)
 
     def _set(self, request: HttpRequest, form: KeyLimitForm, row: Limit | None) -> None:
         """Carry it out, all or nothing. What code declares becomes a choice by being confirmed."""
@@ -206,6 +190,3 @@ class LimitAdmin(ReadOnlyAdmin):
 
     def _set_url(self) -> str:
         return reverse("admin:backwave_limit_set", current_app=self.admin_site.name)
-
-    def _list_url(self) -> str:
-        return reverse("admin:backwave_limit_changelist", current_app=self.admin_site.name)

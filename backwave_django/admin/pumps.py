@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.translation import gettext as _
 
 from backwave_django import monitor, operations
 from backwave_django.admin import cells
 from backwave_django.admin.acting import RequiredReasonForm
-from backwave_django.admin.rights import ReadOnlyAdmin, csrf_protected, may
+from backwave_django.admin.rights import ListOnlyAdmin, csrf_protected, may
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from django.urls import URLPattern
 
 
-class PumpAdmin(ReadOnlyAdmin):
+class PumpAdmin(ListOnlyAdmin):
     """One page with every pump, and a page to ask before one is drained."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -66,19 +65,7 @@ class PumpAdmin(ReadOnlyAdmin):
             "clock": clock,
             **(extra_context or {}),
         }
-        return self._page(request, "admin/backwave/pump/list.html", context)
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Lead to the page with every pump: it shows all there is to say about one."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        return HttpResponseRedirect(self._list_url())
+        return self.page(request, "admin/backwave/pump/list.html", context)
 
     @csrf_protected
     def drain_view(self, request: HttpRequest, pump_id: UUID) -> HttpResponse:
@@ -93,16 +80,22 @@ class PumpAdmin(ReadOnlyAdmin):
         if form.is_valid():
             actor = operations.actor_for(request.user, reason=form.cleaned_data["reason"])
             self._tell(request, view, asked=operations.drain(pump_id, actor=actor, now=clock))
-            return HttpResponseRedirect(self._list_url())
+            return HttpResponseRedirect(self.list_url())
         context = {
             "title": _("Drain the pump %(pump)s") % {"pump": view.pump},
+            "effect": _(
+                "It claims no more jobs, lets those that run end within its shutdown timeout, "
+                "hands back what is left without spending an attempt, and stops. What started it "
+                "may start it again."
+            ),
+            "button": _("Drain"),
             "view": view,
             "badge": cells.pulse_badge(view),
             "seen": cells.instant(view.pump.seen_at, now=clock),
             "form": form,
-            "back": self._list_url(),
+            "back": self.list_url(),
         }
-        return self._page(request, "admin/backwave/pump/drain.html", context)
+        return self.page(request, "admin/backwave/pump/drain.html", context)
 
     def _tell(self, request: HttpRequest, view: monitor.PumpView, *, asked: bool) -> None:
         words = {"pump": view.pump}
@@ -112,16 +105,3 @@ class PumpAdmin(ReadOnlyAdmin):
         else:
             text = _("Pump %(pump)s is not alive any more. Nothing was changed.")
             self.message_user(request, text % words, messages.WARNING)
-
-    def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            **context,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, template, shown)
-
-    def _list_url(self) -> str:
-        return reverse("admin:backwave_pump_changelist", current_app=self.admin_site.name)

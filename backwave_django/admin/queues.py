@@ -12,8 +12,7 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -21,7 +20,7 @@ from backwave_django import monitor, operations
 from backwave_django.admin import cells
 from backwave_django.admin.acting import RequiredReasonForm
 from backwave_django.admin.limit_forms import LimitForm, WindowForm
-from backwave_django.admin.rights import ReadOnlyAdmin, csrf_protected, may
+from backwave_django.admin.rights import ListOnlyAdmin, csrf_protected, may
 from backwave_django.conf import get_config
 from backwave_django.core.limits import Cap
 from backwave_django.core.rates import rate_or_none
@@ -83,7 +82,7 @@ class PauseForm(RequiredReasonForm):
         return now + SPANS[length] if length in SPANS else None
 
 
-class QueueAdmin(ReadOnlyAdmin):
+class QueueAdmin(ListOnlyAdmin):
     """One page with every queue, and a page to ask before one is switched or limited."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -129,19 +128,7 @@ class QueueAdmin(ReadOnlyAdmin):
             "clock": clock,
             **(extra_context or {}),
         }
-        return self._page(request, "admin/backwave/queue/list.html", context)
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Lead to the page with every queue: it shows all there is to say about one."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        return HttpResponseRedirect(self._list_url())
+        return self.page(request, "admin/backwave/queue/list.html", context)
 
     @csrf_protected
     def pause_view(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -258,21 +245,11 @@ class QueueAdmin(ReadOnlyAdmin):
             "queue": view,
             "notes": self._notes(view),
             "form": form,
-            "back": self._list_url(),
+            "back": self.list_url(),
             "media": self.media + form.media,
             **context,
         }
-        return self._page(request, "admin/backwave/queue/ask.html", shown)
-
-    def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            **context,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, template, shown)
+        return self.page(request, "admin/backwave/queue/ask.html", shown)
 
     def _notes(self, view: monitor.QueueView) -> list[str]:
         """Return what holds a queue up, and its window, each in a sentence."""
@@ -293,7 +270,4 @@ class QueueAdmin(ReadOnlyAdmin):
 
     def _done(self, request: HttpRequest, text: str) -> HttpResponse:
         self.message_user(request, text, messages.SUCCESS)
-        return HttpResponseRedirect(self._list_url())
-
-    def _list_url(self) -> str:
-        return reverse("admin:backwave_queue_changelist", current_app=self.admin_site.name)
+        return HttpResponseRedirect(self.list_url())

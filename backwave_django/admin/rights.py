@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_protect
@@ -60,6 +64,38 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         The parameters of the list's own filters are no lookups.
         """
         return lookup in {getattr(each, "parameter_name", None) for each in self.list_filter}
+
+    def page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+        """Return a page of ours, with what Django's own pages have."""
+        shown = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            **context,
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, template, shown)
+
+    def list_url(self) -> str:
+        """Return the address of the list, on the site that this is on."""
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return reverse(name, current_app=self.admin_site.name)
+
+
+class ListOnlyAdmin(ReadOnlyAdmin):
+    """A list that shows all there is to say about each of its rows."""
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Lead to the list."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return HttpResponseRedirect(self.list_url())
 
 
 def unstored(response: HttpResponse) -> HttpResponse:

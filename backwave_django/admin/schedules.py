@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -79,7 +78,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
             "clock": clock,
             **(extra_context or {}),
         }
-        return self._page(request, "admin/backwave/schedule/list.html", context)
+        return self.page(request, "admin/backwave/schedule/list.html", context)
 
     def change_view(
         self,
@@ -104,10 +103,10 @@ class ScheduleAdmin(ReadOnlyAdmin):
             ],
             "edit_url": self._url("edit", view) if self.may_edit(request, view) else "",
             "history_url": self._url("history", view),
-            "back": self._list_url(),
+            "back": self.list_url(),
             "clock": clock,
         }
-        return self._page(request, "admin/backwave/schedule/detail.html", context)
+        return self.page(request, "admin/backwave/schedule/detail.html", context)
 
     @csrf_protected
     def action_view(self, request: HttpRequest, name: str, action: str) -> HttpResponse:
@@ -123,7 +122,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
             answer = asked.run(view.schedule.name, actor=actor, now=clock)
             self._tell(request, asked, answer)
             gone = asked.name == "delete" and answer.result is ActionResult.DONE
-            return HttpResponseRedirect(self._list_url() if gone else self._url("change", view))
+            return HttpResponseRedirect(self.list_url() if gone else self._url("change", view))
         context = {
             "title": asked.title % {"schedule": view.schedule.name},
             "effect": asked.effect,
@@ -132,7 +131,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
             "form": form,
             "back": self._url("change", view),
         }
-        return self._page(request, "admin/backwave/schedule/ask.html", context)
+        return self.page(request, "admin/backwave/schedule/ask.html", context)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -182,10 +181,10 @@ class ScheduleAdmin(ReadOnlyAdmin):
         context = {
             "title": title,
             "form": form,
-            "back": self._list_url() if view is None else self._url("change", view),
+            "back": self.list_url() if view is None else self._url("change", view),
             "none_open": not form.open_types,
         }
-        return self._page(request, "admin/backwave/schedule/form.html", context)
+        return self.page(request, "admin/backwave/schedule/form.html", context)
 
     def _found(self, name: str, *, clock: datetime) -> ScheduleView:
         view = monitor.schedule_view(unquote(name), clock=clock)
@@ -207,16 +206,6 @@ class ScheduleAdmin(ReadOnlyAdmin):
         text = _("Nothing was changed: %(why)s.") % {"why": answer.detail or answer.result}
         self.message_user(request, text, messages.WARNING)
 
-    def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            **context,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, template, shown)
-
     def _url(self, page: str, view: ScheduleView) -> str:
         if page == "change":
             return self._change_url(view.schedule.name)
@@ -227,6 +216,3 @@ class ScheduleAdmin(ReadOnlyAdmin):
     def _change_url(self, name: str) -> str:
         url = "admin:backwave_schedule_change"
         return reverse(url, args=[quote(name)], current_app=self.admin_site.name)
-
-    def _list_url(self) -> str:
-        return reverse("admin:backwave_schedule_changelist", current_app=self.admin_site.name)

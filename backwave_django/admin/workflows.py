@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
@@ -128,7 +127,7 @@ class WorkflowAdmin(ReadOnlyAdmin):
                 if may(request, action.right) and action.applies_to(found)
             ],
         }
-        return self._page(request, "admin/backwave/workflow/detail.html", context)
+        return self.page(request, "admin/backwave/workflow/detail.html", context)
 
     @csrf_protected
     def ask_view(self, request: HttpRequest, workflow_id: UUID, name: str) -> HttpResponse:
@@ -149,12 +148,13 @@ class WorkflowAdmin(ReadOnlyAdmin):
         context = {
             "title": _("%(verb)s the workflow %(name)s")
             % {"verb": action.verb, "name": found.record.name},
-            "action": action,
+            "effect": action.effect,
+            "button": action.verb,
             "counts": _badges(found.record.counts),
             "form": form,
             "back": self._url("change", workflow_id),
         }
-        return self._page(request, "admin/backwave/workflow/ask.html", context)
+        return self.page(request, "admin/backwave/workflow/ask.html", context)
 
     @admin.display(description=gettext_lazy("status"))
     def status(self, workflow: Workflow) -> str:
@@ -175,16 +175,6 @@ class WorkflowAdmin(ReadOnlyAdmin):
         text = _("Workflow %(id)s is gone: purged with its last job, rolled back, or never there.")
         self.message_user(request, text % {"id": workflow_id}, messages.WARNING)
         return HttpResponseRedirect(self._url("changelist"))
-
-    def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-        shown = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            **context,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, template, shown)
 
     def _url(self, page: str, *args: object) -> str:
         name = f"admin:backwave_workflow_{page}"

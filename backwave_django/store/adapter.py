@@ -293,7 +293,6 @@ class DatabaseStore:
         now: datetime,
     ) -> tuple[DeclareRow, ...]:
         """See ``Store.declare_schedules``."""
-        self._room.look = None
         return schedules.declare_schedules(
             self._room, specs, owner=owner, release=release, mode=mode, now=now
         )
@@ -324,5 +323,4 @@ class DatabaseStore:
         return self._schedules(actor, now).resume(name)
 
     def _schedules(self, actor: Actor, now: datetime) -> schedules.ScheduleDesk:
-        self._room.look = None
         return schedules.ScheduleDesk(self._room, actor=actor, now=now)

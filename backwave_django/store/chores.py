@@ -35,11 +35,10 @@ SELECT EXISTS (SELECT 1 FROM {lease} l WHERE l.expires_at <= COALESCE({instant:n
 
 
 class Sweep(Enum):
-    """Who goes by a look."""
+    """Who may go by a look that another took."""
 
     EXPIRE = auto()
     SETTLE = auto()
-    LOAD = auto()
 
 
 class Chores(NamedTuple):
@@ -56,10 +55,10 @@ class Chores(NamedTuple):
 class Look:
     """What was seen for one instant. Each sweep may go by it once: asked again, it looks again."""
 
-    def __init__(self, chores: Chores, now: datetime) -> None:
+    def __init__(self, chores: Chores, *, by: Sweep | None, now: datetime) -> None:
         self._chores = chores
         self._now = now
-        self._unused = set(Sweep)
+        self._unused = set(Sweep) - {by}
 
     def use(self, sweep: Sweep, *, now: datetime) -> Chores | None:
         """Return what was seen, if it is good for ``sweep`` at ``now``."""
@@ -69,22 +68,19 @@ class Look:
         return self._chores
 
 
-def look(room: Room, sweep: Sweep, *, now: datetime | None) -> Chores:
-    """Return what there is to do at ``now``, as seen a moment ago at most.
-
-    Without ``now``, at the database's present, and seen just now.
-    """
-    if now is None:
+def look(room: Room, *, by: Sweep | None = None, now: datetime | None) -> Chores:
+    """Return what there is to do at ``now``, or without it at the database's present."""
+    if now is None and (room.executor.vendor == "sqlite" or room.fixed_clock is not None):
         # PostgreSQL puts its own clock in; SQLite's is read here, as Django writes instants.
-        alone = room.executor.vendor == "sqlite" or room.fixed_clock is not None
-        now = room.clock() if alone else None
-    elif room.look is not None and not room.exact:
-        seen = room.look.use(sweep, now=now)
-        if seen is not None:
-            return seen
+        now = room.clock()
     ((*flags, clock),) = room.executor.fetch(_LOOK, {"now": now})
     lapsed, orphaned, left_over, late, scheduled = map(bool, flags)
     seen = Chores(lapsed, orphaned, left_over, late, scheduled, room.told(clock))
-    room.look = Look(seen, now or seen.clock)
-    room.look.use(sweep, now=now or seen.clock)
+    room.look = Look(seen, by=by, now=now or seen.clock)
     return seen
+
+
+def look_for(room: Room, sweep: Sweep, *, now: datetime) -> Chores:
+    """Return what there is to do at ``now`` for ``sweep``, as seen a moment ago at most."""
+    seen = None if room.look is None or room.exact else room.look.use(sweep, now=now)
+    return seen or look(room, by=sweep, now=now)

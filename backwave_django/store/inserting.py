@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.bounds import ENQUEUE_CHUNK
@@ -155,20 +156,8 @@ def _values(job: NewJob, clock: datetime | None) -> dict[str, Any]:
 
 def _insert_many(room: Room, jobs: Sequence[NewJob], clock: datetime | None) -> None:
     """Send a column at a time: many jobs come at once, and mostly differ in two of them."""
-    columns: dict[str, list[Any]] = {
-        "wire_name": [job.wire_name for job in jobs],
-        "queue": [job.queue for job in jobs],
-        "priority": [-job.priority for job in jobs],
-        "due_at": [job.due_at for job in jobs],
-        "deadline": [job.deadline for job in jobs],
-        "payload_version": [job.payload_version for job in jobs],
-        "tags": [job.tags for job in jobs],
-        "limit_key": [job.limit_key for job in jobs],
-        "schedule": [job.schedule for job in jobs],
-        "scheduled_for": [job.scheduled_for for job in jobs],
-        "workflow": [job.workflow for job in jobs],
-        "trace": [job.trace for job in jobs],
-    }
+    columns: dict[str, list[Any]] = {name: list(map(attrgetter(name), jobs)) for name in _SHARED}
+    columns["priority"] = [-priority for priority in columns["priority"]]
     size = len(jobs)
     varying = tuple(name for name, found in columns.items() if found.count(found[0]) < size)
     parameters: dict[str, Any] = {

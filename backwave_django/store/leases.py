@@ -10,7 +10,7 @@ from backwave_django.core.outcomes import Outcome, OutcomeKind, Verdict
 from backwave_django.core.retries import Retry, due_after_loss
 from backwave_django.core.states import Cause, JobState
 from backwave_django.store.applied import ANY_LEASE, Fence
-from backwave_django.store.chores import Sweep, look
+from backwave_django.store.chores import Sweep, look_for
 from backwave_django.store.endings import APPEND, ending
 from backwave_django.store.names import Statement
 from backwave_django.store.outcomes import apply
@@ -105,7 +105,7 @@ def dispose(room: Room, *, pumps: Sequence[UUID], now: datetime) -> SweepAnswer:
 
 def expire_leases(room: Room, *, limit: int, now: datetime) -> SweepAnswer:
     """End lapsed leases, and put back leased jobs without one; see ``Store.expire_leases``."""
-    seen = look(room, Sweep.EXPIRE, now=now)
+    seen = look_for(room, Sweep.EXPIRE, now=now)
     if not (seen.lapsed or seen.orphaned):
         return SweepAnswer(count=0, full=False, clock=seen.clock)
     live = live_pumps(room, now=now)

@@ -16,7 +16,7 @@ from backwave_django.core.schedule_answers import (
     MintRow,
     SchedulesAnswer,
 )
-from backwave_django.store.chores import Sweep, look
+from backwave_django.store.chores import look
 from backwave_django.store.hints import announce
 from backwave_django.store.inserting import insert_plain
 from backwave_django.store.names import Statement
@@ -63,7 +63,7 @@ def _load(limit: int) -> Statement:
 def load_schedules(room: Room, *, after: str, limit: int) -> SchedulesAnswer:
     """Return the next schedules that may mint; see ``Store.load_schedules``."""
     if not after:
-        seen = look(room, Sweep.LOAD, now=None)
+        seen = look(room, now=None)
         if not seen.scheduled:
             return SchedulesAnswer(schedules=(), full=False, clock=seen.clock)
     rows = room.executor.fetch(_load(limit), {"after": after})

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from backwave_django.core.contract import Actor
     from backwave_django.store.room import Room
 
-#: A job may be claimed between the look for its lease and the look at its state.
-_TRIES: Final = 3
-
 _FIND: Final = "SELECT l.job_id, l.id FROM {lease} l WHERE l.job_id {any:jobs} ORDER BY l.id"
 _LEASES: Final = Statement(_FIND + " {lock:l}")
 _FREE_LEASES: Final = Statement(_FIND + " {skip_locked:l}")
@@ -118,15 +115,12 @@ def cancel_each(
 ) -> tuple[dict[UUID, Locked], set[UUID]]:
     """Try the lease first, then the job; return jobs as they were, and those asked to stop."""
     ids = list(job_ids)
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            # Undone when a job was claimed meanwhile and somebody has its lease: to wait for that
-            # while we hold jobs is to wait in a circle with whoever locks leases first, as all do.
-            with room.executor.transaction():
-                return _cancel_each(room, ids, now=now, last_try=not tries_left)
-        except _ClaimedMeanwhile:
-            continue
-    raise AssertionError("the last try returns or raises")
+    # Undone when a job was claimed meanwhile and somebody has its lease: to wait for that while we
+    # hold jobs is to wait in a circle with whoever locks leases first, as all do.
+    return room.tried(
+        lambda last_try: _cancel_each(room, ids, now=now, last_try=last_try),
+        again_on=_ClaimedMeanwhile,
+    )
 
 
 def _cancel_each(

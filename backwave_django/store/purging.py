@@ -61,8 +61,10 @@ _PUMPS: Final = Statement(
 
 
 # Mostly there is nothing: one look tells, without a transaction.
-_SOMETHING: Final = "EXISTS (SELECT 1 FROM {{job}} j WHERE j.state = '{state}'"
-_SOMETHING_OLD: Final = _SOMETHING + " AND j.state IN {{terminal}} AND j.terminal_at < %({state})s)"
+_OLD_JOB: Final = (
+    "EXISTS (SELECT 1 FROM {{job}} j WHERE j.state = '{state}'"
+    " AND j.state IN {{terminal}} AND j.terminal_at < %({state})s)"
+)
 _OLD_ACTION: Final = "EXISTS (SELECT 1 FROM {action} a WHERE a.at < %(actions)s)"
 _OLD_PUMP: Final = "EXISTS (SELECT 1 FROM {pump} p WHERE p.seen_at < %(pumps)s)"
 
@@ -70,7 +72,7 @@ _OLD_PUMP: Final = "EXISTS (SELECT 1 FROM {pump} p WHERE p.seen_at < %(pumps)s)"
 @cache
 def _anything(names: tuple[str, ...]) -> Statement:
     texts = {"actions": _OLD_ACTION, "pumps": _OLD_PUMP}
-    looks = [texts.get(name) or _SOMETHING_OLD.format(state=name) for name in names]
+    looks = [texts.get(name) or _OLD_JOB.format(state=name) for name in names]
     return Statement(f"SELECT {' OR '.join(looks) or '{false}'}, {{clock}}")
 
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 Edges = dict["UUID", EdgeMode]
 
-#: A holder can be gone each time we look for the one that was in our way.
-_TRIES: Final = 3
-
 _STATES: Final = Statement("SELECT id, state FROM {job} WHERE id {any:jobs}")
 _LINK: Final = Statement(
     """
@@ -46,16 +43,12 @@ UPDATE {job} SET state = CASE WHEN state = 'cancelled' THEN state ELSE %(state)s
 
 def enqueue_related(room: Room, jobs: Sequence[NewJob]) -> tuple[Enqueued, ...]:
     """Insert jobs of which some have a key or a parent; see ``Store.enqueue``."""
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            with room.executor.transaction():
-                return _enqueue(room, jobs, last_try=not tries_left)
-        except HoldersChanged as changed:
-            if not tries_left:
-                raise StoreUnavailable(
-                    f"holders of these unique keys come and go: {changed}"
-                ) from changed
-    raise AssertionError("the last try returns or raises")
+    try:
+        return room.tried(
+            lambda last_try: _enqueue(room, jobs, last_try=last_try), again_on=HoldersChanged
+        )
+    except HoldersChanged as changed:
+        raise StoreUnavailable(f"holders of these unique keys come and go: {changed}") from changed
 
 
 def _enqueue(room: Room, jobs: Sequence[NewJob], *, last_try: bool) -> tuple[Enqueued, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from backwave_django.store.lanes import LaneMemory
 from backwave_django.store.names import Statement
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from backwave_django.core.contract import StoreSettings
     from backwave_django.store.chores import Look
     from backwave_django.store.executor import Executor, Row
+
+T = TypeVar("T")
+
+#: Whatever is in the way may have changed each time it is looked at.
+_TRIES: Final = 3
 
 _CLOCK: Final = Statement("SELECT {clock}")
 
@@ -35,10 +40,25 @@ class Room:
     exact: bool = False
     hints: bool = True
     lanes: LaneMemory = field(default_factory=LaneMemory)
-    #: The last look at the chores. Whoever makes a new chore through this room forgets it.
+    #: The last look at the chores.
     look: Look | None = None
     #: The clock of the last answer that carried one.
     last_clock: datetime | None = None
+
+    def tried(self, act: Callable[[bool], T], *, again_on: type[Exception]) -> T:
+        """Return what ``act`` returns in a transaction, or raise what it raises at last.
+
+        After ``again_on`` all is undone, and it is called again with what is true by then. It is
+        told whether this is the last time.
+        """
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                with self.executor.transaction():
+                    return act(tries_left == 0)
+            except again_on:
+                if not tries_left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     def fetch_alone(self, statement: Statement, parameters: Mapping[str, object]) -> list[Row]:
         """Run a statement that may be refused; it spoils no transaction of the caller's."""

@@ -29,7 +29,7 @@ _PLAIN: Final = """
 SELECT served.name, served.limited, served.hours, served.keyed, lane.priority,
   (SELECT min(j.due_at) FROM {{job}} j WHERE j.state = 'scheduled' AND j.limit_key IS NULL
     AND j.queue = lane.queue AND j.priority = lane.priority),
-  {clock}, {began}
+  {{clock}}, {began}
 FROM served LEFT JOIN lane ON lane.queue = served.name AND lane.priority IS NOT NULL
 """
 _SERVED: Final = """
@@ -53,14 +53,12 @@ _CLOCKS: Final = {
     "postgresql": {
         "value": "value",
         "source": "unnest(%(queues)s::text[]) AS s(value)",
-        "clock": "clock_timestamp()",
         "began": "statement_timestamp()",
     },
     "sqlite": {
         "value": "value",
         "source": "json_each(%(queues)s) AS s",
-        "clock": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
-        "began": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        "began": "{clock}",
     },
 }
 

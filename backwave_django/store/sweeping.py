@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from backwave_django.core.contract import History, SweepAnswer
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
-from backwave_django.store.chores import Sweep, look
+from backwave_django.store.chores import Sweep, look_for
 from backwave_django.store.endings import APPEND, END, ending
 from backwave_django.store.names import Statement
 from backwave_django.store.observing import observe_ends
@@ -43,7 +43,7 @@ def _late(limit: int) -> Statement:
 
 def settle(room: Room, *, limit: int, now: datetime) -> SweepAnswer:
     """Drain the settle queue and end passed deadlines; see ``Store.settle``."""
-    seen = look(room, Sweep.SETTLE, now=now)
+    seen = look_for(room, Sweep.SETTLE, now=now)
     if not (seen.left_over or seen.late):
         return SweepAnswer(count=0, full=False, clock=seen.clock)
     with room.executor.transaction():

@@ -14,10 +14,11 @@ from django.utils import timezone
 
 from backwave_django.conf import get_config
 from backwave_django.core.contract import ClaimRequest
+from backwave_django.core.events import AttemptSucceeded
 from backwave_django.core.jobs import LeasedJob
-from backwave_django.core.outcomes import Outcome, OutcomeKind
+from backwave_django.core.outcomes import Outcome
 from backwave_django.core.retries import Retry, RetryTable
-from backwave_django.core.states import Cause, JobState
+from backwave_django.core.verdicts import judge
 from backwave_django.jobs.ids import new_id
 from backwave_django.models import Job
 from backwave_django.store import PumpStore, open_pump_store
@@ -206,15 +207,8 @@ def _claims(bench: Bench, *, fill: bool, explain: bool) -> dict[str, Any]:
 
 def _returned(job: LeasedJob) -> Outcome:
     now = timezone.now()
-    return Outcome(
-        lease_id=job.lease_id,
-        job_id=job.job_id,
-        kind=OutcomeKind.SUCCEEDED,
-        state=JobState.SUCCEEDED,
-        cause=Cause.RETURNED,
-        started_at=now,
-        finished_at=now,
-    )
+    ended = AttemptSucceeded(job.lease_id, now, now)
+    return judge(ended, job=job, signalled=None, now=now)
 
 
 def _plans(store: PumpStore) -> str:

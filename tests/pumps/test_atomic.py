@@ -12,6 +12,7 @@ import backwave_django as backwave
 from backwave_django.core.dials import StopRule
 from backwave_django.models import Job, Lease, Outcome
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED
+from tests.pumps.marks import BEGUN, GO, SEEN
 from tests.pumps.running import RunningNode
 from tests.pumps.waiting import until
 
@@ -21,19 +22,6 @@ DRAIN = StopRule(when_idle=True)
 AT_ONCE = backwave.Retry(max_attempts=2, initial=timedelta(0), maximum=timedelta(0), jitter=0)
 ATOMIC: dict[str, Any] = {"atomic": True, "retry": AT_ONCE}
 BRIEF: dict[str, Any] = {**ATOMIC, "timeout": timedelta(seconds=0.3)}
-
-SEEN: list[Any] = []
-BEGUN = threading.Event()
-GO = threading.Event()
-
-
-@pytest.fixture(autouse=True)
-def _fresh_marks():
-    SEEN.clear()
-    BEGUN.clear()
-    GO.clear()
-    yield
-    GO.set()
 
 
 @backwave.job("atomic.write", **ATOMIC)

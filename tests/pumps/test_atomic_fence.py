@@ -11,12 +11,10 @@ import backwave_django as backwave
 from backwave_django.models import Job, Lease, Outcome
 from backwave_django.monitor.clock import database_clock
 from backwave_django.store import default_store
+from tests.pumps.marks import BEGUN, GO
 from tests.pumps.running import RunningNode
-from tests.pumps.test_atomic import (  # noqa: F401 - a fixture by its name
+from tests.pumps.test_atomic import (
     ATOMIC,
-    BEGUN,
-    GO,
-    _fresh_marks,
     drained,
     kinds,
     names,

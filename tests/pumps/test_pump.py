@@ -1,6 +1,4 @@
-import threading
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
@@ -10,6 +8,8 @@ import backwave_django as backwave
 from backwave_django.core.dials import StopRule
 from backwave_django.models import Job, Lease, Outcome, Pump
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED
+from tests.pumps.marks import BEGUN, GO
+from tests.pumps.marks import SEEN as RAN
 from tests.pumps.running import RunningNode
 from tests.pumps.waiting import until
 
@@ -18,19 +18,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 DRAIN = StopRule(when_idle=True)
 ONCE = backwave.Retry(max_attempts=1)
 AT_ONCE = backwave.Retry(max_attempts=3, initial=timedelta(0), maximum=timedelta(0), jitter=0)
-
-RAN: list[Any] = []
-GO = threading.Event()
-BEGUN = threading.Event()
-
-
-@pytest.fixture(autouse=True)
-def _fresh_marks():
-    RAN.clear()
-    GO.clear()
-    BEGUN.clear()
-    yield
-    GO.set()
 
 
 @backwave.job("pump.note")

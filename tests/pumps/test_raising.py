@@ -18,6 +18,7 @@ from backwave_django.core.commands import CancelReason
 from backwave_django.models import Outcome
 from backwave_django.pumps.attempts import Assignment
 from tests.pumps.attempting import Bench, leased, on_a_thread
+from tests.pumps.marks import BEGUN, GO, SEEN
 from tests.pumps.running import RunningNode
 from tests.pumps.waiting import until
 
@@ -25,19 +26,6 @@ LIMIT = timedelta(seconds=0.3)
 ONCE = backwave.Retry(max_attempts=1)
 RAISING: dict[str, Any] = {"timeout": LIMIT, "timeout_mode": "raise", "retry": ONCE}
 ROUNDS = 400
-
-SEEN: list[Any] = []
-BEGUN = threading.Event()
-GO = threading.Event()
-
-
-@pytest.fixture(autouse=True)
-def _fresh_marks():
-    SEEN.clear()
-    BEGUN.clear()
-    GO.clear()
-    yield
-    GO.set()
 
 
 @pytest.fixture
