@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Whatever is in the way may have changed each time it is looked at.
-_TRIES: Final = 3
+#: Whatever is in the way may have changed each time it is looked at. Where many fight for a few
+#: keys that happens three times in a row, to somebody who asked for nothing but to enqueue.
+_TRIES: Final = 10
 
 _CLOCK: Final = Statement("SELECT {clock}")
 
