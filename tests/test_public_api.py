@@ -72,6 +72,22 @@ def test_importing_the_package_needs_no_settings_and_imports_no_models():
     assert rooms == {"conf", "core", "jobs"}
 
 
+def test_a_project_without_services_does_not_pay_for_them():
+    loaded = in_a_fresh_process(
+        "import sys, django\n"
+        "from django.conf import settings\n"
+        "settings.configure(\n"
+        "    INSTALLED_APPS=['django.contrib.auth', 'django.contrib.contenttypes',"
+        " 'backwave_django'],\n"
+        "    DATABASES={'default': {'ENGINE': 'django.db.backends.sqlite3', 'NAME': ':memory:'}},\n"
+        ")\n"
+        "django.setup()\n"
+        "import backwave_django.pumps.nodes\n"
+        "answer = 'svcs' in sys.modules"
+    )
+    assert loaded is False
+
+
 def test_declaring_and_calling_need_no_settings():
     answer = in_a_fresh_process(
         "import backwave_django as backwave\n"

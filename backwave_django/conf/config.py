@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from backwave_django.core.contract import History, StoreSettings
@@ -38,7 +39,7 @@ class GroupConfig:
     connections: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """Everything ``settings.BACKWAVE`` says, with defaults filled in."""
 
@@ -58,7 +59,7 @@ class Config:
     schedule_release: int | None
     windows: Mapping[str, str]
 
-    @property
+    @cached_property
     def store_settings(self) -> StoreSettings:
         """The part of it that a store needs."""
         return StoreSettings(

@@ -1,17 +1,23 @@
-"""The service registry of this process, and the container of one attempt."""
+"""The service registry of this process, and the container of one attempt.
+
+svcs is imported when services are first used: what it brings along takes 3 MB, and many projects
+have none.
+"""
 
 from __future__ import annotations
 
 import atexit
 import threading
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import svcs
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from backwave_django.conf import get_config
 from backwave_django.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import svcs
 
 
 class _Shelf:
@@ -37,6 +43,8 @@ class _Shelf:
 
 
 def _build() -> svcs.Registry:
+    import svcs  # noqa: PLC0415 - see above
+
     registry = svcs.Registry()
     path = get_config().services
     if path is not None:
@@ -69,6 +77,8 @@ def registry() -> svcs.Registry:
 
 def new_container() -> svcs.Container:
     """Return an empty container over the registry. Who opens one closes it."""
+    import svcs  # noqa: PLC0415 - see above
+
     return svcs.Container(registry())
 
 

@@ -112,8 +112,11 @@ class Node:
 
     def _pump(self, group: GroupConfig, number: int, *, first: bool) -> Pump:
         clock, inbox, progress = SystemClock(), Inbox(), ProgressBoard()
+        if self._config.services is not None:
+            services.registry()  # what is wrong with it ends the command, not the first job
         scopes = Scopes(
-            registry=services.registry(), reuse_connections=group.connections == "reuse"
+            new_container=services.new_container,
+            reuse_connections=group.connections == "reuse",
         )
         info = _info(group, self._identity, clock=clock)
         return Pump(

@@ -13,7 +13,6 @@ import os
 from contextvars import copy_context
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-import svcs
 from django.conf import settings
 from django.core.cache import caches, close_caches
 from django.core.cache.backends.base import BaseCache
@@ -23,6 +22,8 @@ from backwave_django.pumps.isolation import close_connections, keep_healthy_conn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import svcs
+
 T = TypeVar("T")
 logger = logging.getLogger("backwave.job")
 
@@ -30,14 +31,14 @@ logger = logging.getLogger("backwave.job")
 class Services:
     """The container of one attempt, made when it is first asked for."""
 
-    def __init__(self, registry: svcs.Registry) -> None:
-        self._registry = registry
+    def __init__(self, new_container: Callable[[], svcs.Container]) -> None:
+        self._new_container = new_container
         self._container: svcs.Container | None = None
 
     def __call__(self) -> svcs.Container:
         """Return the container."""
         if self._container is None:
-            self._container = svcs.Container(self._registry)
+            self._container = self._new_container()
         return self._container
 
     def close(self) -> None:
@@ -52,10 +53,15 @@ class Services:
 
 
 class Scopes:
-    """Opens a scope per attempt. Used by all workers of a pump."""
+    """Opens a scope per attempt. Used by all workers of a pump.
 
-    def __init__(self, *, registry: svcs.Registry, reuse_connections: bool) -> None:
-        self._registry = registry
+    ``new_container`` is called in attempts that use services.
+    """
+
+    def __init__(
+        self, *, new_container: Callable[[], svcs.Container], reuse_connections: bool
+    ) -> None:
+        self._new_container = new_container
         self._give_back = keep_healthy_connections if reuse_connections else close_connections
         self._pid = os.getpid()
         # Most cache backends have nothing to close, and looking takes as long as a small body.
@@ -84,7 +90,7 @@ class Scopes:
         return copy_context().run(self._inside, call)
 
     def _inside(self, call: Callable[[Services], T]) -> T:
-        services = Services(self._registry)
+        services = Services(self._new_container)
         try:
             return call(services)
         finally:

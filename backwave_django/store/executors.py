@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import connections, transaction
@@ -112,6 +113,7 @@ def default_store(using: str | None = None, *, config: Config | None = None) -> 
     return DatabaseStore(executor, observed(config.store_settings), hints=config.hints)
 
 
+@lru_cache(maxsize=4)
 def observed(settings: StoreSettings) -> StoreSettings:
     """Return the settings of a store that knows the observers of this process's code."""
     return replace(settings, observers=observers)

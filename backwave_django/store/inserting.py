@@ -10,7 +10,7 @@ from backwave_django.core.bounds import ENQUEUE_CHUNK
 from backwave_django.store.names import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -22,15 +22,39 @@ INSERT INTO {job} (id, wire_name, queue, state, priority, due_at, deadline, run,
   payload_version, tags, limit_key, pending_parents, schedule, scheduled_for, workflow, trace,
   created_at)
 """
-_ONE: Final = Statement(
-    _COLUMNS
-    + """
-VALUES (%(id)s, %(wire_name)s, %(queue)s, 'scheduled', %(priority)s,
-  COALESCE({instant:due_at}, {instant:clock}, {now}), {instant:deadline}, 0, 0, %(payload)s,
-  %(payload_version)s, {json:tags}, %(limit_key)s, 0, %(schedule)s, {instant:scheduled_for},
-  %(workflow)s, %(trace)s, COALESCE({instant:clock}, {now}))
+#: What few jobs have. A statement on Django's connection is read and planned for each enqueue, so
+#: it names what there is to insert, and leaves the rest to be NULL.
+_RARE: Final = {
+    "deadline": "{instant:deadline}",
+    "limit_key": "%(limit_key)s",
+    "schedule": "%(schedule)s",
+    "scheduled_for": "{instant:scheduled_for}",
+    "workflow": "%(workflow)s",
+    "trace": "%(trace)s",
+}
+_SOMETIMES: Final = (*_RARE, "due_at", "clock")
+_ONE: Final = """
+INSERT INTO {{job}} (id, wire_name, queue, state, priority, due_at, run, spent, payload,
+  payload_version, tags, pending_parents, created_at{columns})
+VALUES (%(id)s, %(wire_name)s, %(queue)s, 'scheduled', %(priority)s, {due}, 0, 0, %(payload)s,
+  %(payload_version)s, {{json:tags}}, 0, {created}{values})
 """
-)
+
+
+@cache
+def _one(given: frozenset[str]) -> Statement:
+    """Return the statement for one job that has, of what is not always there, what is ``given``."""
+    created = "{instant:clock}" if "clock" in given else "{now}"
+    rare = {column: value for column, value in _RARE.items() if column in given}
+    text = _ONE.format(
+        columns="".join(f", {column}" for column in rare),
+        values="".join(f", {value}" for value in rare.values()),
+        created=created,
+        due=f"COALESCE({{instant:due_at}}, {created})" if "due_at" in given else created,
+    )
+    return Statement(text)
+
+
 #: What a batch of jobs may have in common, with its type. A column of one value is sent as that.
 _SHARED: Final = {
     "wire_name": "text",
@@ -114,10 +138,12 @@ def insert_plain(room: Room, jobs: Sequence[NewJob]) -> None:
     executor = room.executor
     clock = _clock(room)
     if len(jobs) == 1:
-        executor.execute(_ONE, _values(jobs[0], clock))
+        values = _values(jobs[0], clock)
+        executor.execute(_one(_given([values])), values)
     elif executor.vendor == "sqlite":
+        rows = [_values(job, clock) for job in jobs]
         with executor.transaction():
-            executor.execute_many(_ONE, [_values(job, clock) for job in jobs])
+            executor.execute_many(_one(_given(rows)), rows)
     elif len(jobs) <= ENQUEUE_CHUNK:
         _insert_many(room, jobs, clock)
     else:
@@ -132,6 +158,11 @@ def _clock(room: Room) -> datetime | None:
     if room.executor.vendor == "sqlite" or room.fixed_clock is not None:
         return room.clock()
     return None
+
+
+def _given(rows: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Return what of the columns that are not always there some row has."""
+    return frozenset(name for name in _SOMETIMES if any(row[name] is not None for row in rows))
 
 
 def _values(job: NewJob, clock: datetime | None) -> dict[str, Any]:

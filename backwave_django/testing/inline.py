@@ -30,7 +30,7 @@ class InlineScopes(Scopes):
     """Scopes that leave database connections alone: they are the test's."""
 
     def __init__(self) -> None:
-        super().__init__(registry=services.registry(), reuse_connections=True)
+        super().__init__(new_container=services.new_container, reuse_connections=True)
         self._give_back = _keep
 
 

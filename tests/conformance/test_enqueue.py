@@ -53,6 +53,31 @@ def test_every_option_of_a_job_is_kept(store: Store, observe: Observe) -> None:
     )
 
 
+RARE = {
+    "due_at": T0 + HOUR,
+    "deadline": T0 + DAY,
+    "limit_key": "gateway",
+    "workflow": uid(77),
+    "schedule": "nightly",
+    "scheduled_for": T0,
+    "trace": "00-trace",
+}
+NOTHING_RARE = {**dict.fromkeys(RARE), "due_at": T0}
+
+
+@pytest.mark.parametrize("company", [0, 1], ids=["alone", "beside one that has none of them"])
+@pytest.mark.parametrize("names", [(), tuple(RARE), *((name,) for name in RARE)], ids="+".join)
+def test_what_few_jobs_have_is_kept_of_those_that_have_it(
+    store: Store, observe: Observe, names: tuple[str, ...], company: int
+) -> None:
+    given = {name: RARE[name] for name in names}
+    plain = {"due_at": T0}
+    store.enqueue([new_job(1, **plain | given), *[new_job(2, **plain)] * company])
+    assert column(observe(), 1, *RARE) == tuple((NOTHING_RARE | given).values())
+    if company:
+        assert column(observe(), 2, *RARE) == tuple(NOTHING_RARE.values())
+
+
 def test_job_without_a_due_time_is_due_now_by_the_clock_of_the_store(
     store: Store, observe: Observe
 ) -> None:

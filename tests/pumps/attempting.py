@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -67,7 +68,8 @@ class Bench:
         self.attempts = Attempts(
             clock=clock,
             scopes=Scopes(
-                registry=registry or svcs.Registry(), reuse_connections=reuse_connections
+                new_container=partial(svcs.Container, registry or svcs.Registry()),
+                reuse_connections=reuse_connections,
             ),
             progress=self.progress,
             transactions=Transactions(
