@@ -29,6 +29,7 @@ MAX_OWNER_CHARS = 100
 MAX_WORKFLOW_CHARS = 200
 MAX_STEP_CHARS = 200
 MAX_REASON_CHARS = 2_000
+MAX_ACTOR_CHARS = 150
 
 #: What a caller may ask for; stored inverted, so that ascending order is more urgent first.
 MIN_PRIORITY = -100

@@ -11,10 +11,10 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from backwave_django.conf import get_config
-from backwave_django.core.contract import Actor
 from backwave_django.core.errors import InsideTransaction, JobGone, WaitTimeout
 from backwave_django.core.states import TERMINAL, Cause, JobState
 from backwave_django.jobs import ports
+from backwave_django.jobs.asking import asking
 from backwave_django.jobs.payload import decode
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ class JobHandle(Generic[R_co]):
 
         ``actor`` is who asks: a name for the audit trail. The answer says what came of it.
         """
-        asking = Actor(name=actor, source="code", reason=reason)
-        return ports.wired().desk.cancel(self.id, actor=asking)
+        return ports.wired().desk.cancel(self.id, actor=asking(actor, reason))
 
     async def acancel(self, *, actor: str, reason: str = "") -> ActionAnswer:
         """``cancel`` for async code."""

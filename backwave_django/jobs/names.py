@@ -19,6 +19,11 @@ _LETTERS: Final = "letters, digits, '_', '.', ':' and '-', with a letter, digit 
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
+def is_storable(text: str) -> bool:
+    """Tell whether every database can keep ``text``."""
+    return _UNSTORABLE.search(text) is None
+
+
 def check_wire_name(name: object) -> str:
     """Return ``name`` if it can be a wire name; else raise ``InvalidOption``."""
     return _checked("wire name", name, cap=MAX_WIRE_NAME_CHARS, example="orders.send_receipt")
@@ -33,7 +38,7 @@ def check_key(option: str, key: object, *, cap: int) -> str:
     """Return ``key`` if it can be a unique key or limit key; else raise ``InvalidOption``."""
     if not isinstance(key, str) or not 1 <= len(key) <= cap:
         raise InvalidOption(option, key, f"write a text of 1 to {cap} characters as key")
-    if _UNSTORABLE.search(key):
+    if not is_storable(key):
         raise InvalidOption(option, key, "leave NUL and lone surrogates out of the key")
     return str(key)
 

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from backwave_django.core.contract import Actor
 from backwave_django.core.errors import InvalidOption, WorkflowGone
 from backwave_django.core.workflows import RetryScope, status_of
 from backwave_django.jobs import ports
+from backwave_django.jobs.asking import asking
 from backwave_django.jobs.handle import JobHandle
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class WorkflowHandle:
 
         ``actor`` is who asks: a name for the audit trail. The answer says what came of it.
         """
-        return ports.wired().flows.cancel(self.id, actor=_asking(actor, reason))
+        return ports.wired().flows.cancel(self.id, actor=asking(actor, reason))
 
     def retry(
         self, scope: RetryScope | str = RetryScope.FAILED, *, actor: str, reason: str = ""
@@ -98,16 +98,12 @@ class WorkflowHandle:
         """
         if scope not in tuple(RetryScope):
             raise InvalidOption("scope", scope, "write 'failed' or 'failed_and_below'")
-        asking = _asking(actor, reason)
-        return ports.wired().flows.retry(self.id, scope=RetryScope(scope), actor=asking)
+        flows, who = ports.wired().flows, asking(actor, reason)
+        return flows.retry(self.id, scope=RetryScope(scope), actor=who)
 
     def restart(self, *, actor: str, reason: str = "") -> WorkflowAnswer:
         """Insert a workflow that is over once more, whole, under new ids.
 
         ``restarted_as`` of the answer is the new one's id.
         """
-        return ports.wired().flows.restart(self.id, actor=_asking(actor, reason))
-
-
-def _asking(actor: str, reason: str) -> Actor:
-    return Actor(name=actor, source="code", reason=reason)
+        return ports.wired().flows.restart(self.id, actor=asking(actor, reason))

@@ -148,14 +148,13 @@ def _resolve(
     plan = _Plan(live, _terminal(room, jobs, keys))
     for job in jobs:
         plan.decide(job)
-    gone = [row for job_id, row in rows.items() if job_id in plan.superseded]
+    gone = [row[0] for job_id, row in rows.items() if job_id in plan.superseded]
     cancel_rows(room, gone, cause=Cause.SUPERSEDED, now=clock)
     keys.superseded = plan.superseded - rows.keys()
     if plan.inserted:
         _insert(room, plan, keys, clock=clock, last_try=last_try)
     keys.holders = plan.holders
-    replaced = [(job_id, 0) for job_id in sorted(keys.superseded)]
-    append_cancelled(room, replaced, cause=Cause.SUPERSEDED, now=clock)
+    append_cancelled(room, sorted(keys.superseded), cause=Cause.SUPERSEDED, now=clock)
 
 
 def _insert(room: Room, plan: _Plan, keys: Keys, *, clock: datetime, last_try: bool) -> None:

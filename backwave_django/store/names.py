@@ -1,8 +1,9 @@
 """The names of tables, and SQL texts in which they stand as ``{job}``, ``{lease}``, ...
 
 A statement is written once. Where databases differ in a word, it says ``{skip_locked:alias}``,
-``{lock:alias}`` or ``{any:parameter}``, and each database gets its own text. Values are always
-parameters; only validated whole numbers are written into a text.
+``{lock:alias}``, ``{any:parameter}`` or ``{ids:parameter}`` (a table ``o`` of ids and places), and
+each database gets its own text. Values are always parameters; only validated whole numbers are
+written into a text.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ _WORDS: Final[dict[str, dict[str, object]]] = {
         "skip_locked_no_key": _Fragment("FOR NO KEY UPDATE OF ? SKIP LOCKED"),
         "lock": _Fragment("FOR UPDATE OF ?"),
         "any": _Fragment("= ANY(%(?)s)"),
+        "ids": _Fragment("unnest(%(?)s::uuid[]) WITH ORDINALITY AS o(id, place)"),
         "instant": _Fragment("%(?)s::timestamptz"),
         "now": "statement_timestamp()",
         "clock": "clock_timestamp()",
@@ -92,6 +94,7 @@ _WORDS: Final[dict[str, dict[str, object]]] = {
         "skip_locked_no_key": _Fragment(""),
         "lock": _Fragment(""),
         "any": _Fragment("IN (SELECT value FROM json_each(%(?)s))"),
+        "ids": _Fragment("(SELECT value AS id, key AS place FROM json_each(%(?)s)) AS o"),
         "instant": _Fragment("%(?)s"),
         "now": "NULL",
         # Milliseconds are all that SQLite 3.35 tells; it cuts, so nothing is due in the future.

@@ -5,7 +5,7 @@ Unlike a pump, a person waits: rows are locked, not skipped.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from backwave_django.core.contract import ActionAnswer, ActionResult
 from backwave_django.core.states import CANCELLABLE, Cause, JobState
@@ -132,9 +132,7 @@ def _cancel_each(
     asked |= _ask(room, sorted(claimed), _FREE_LEASES)
     if claimed - asked and not last_try:
         raise _ClaimedMeanwhile
-    waiting: list[tuple[Any, int]] = [
-        (job.id, job.spent) for job in found.values() if job.state in CANCELLABLE
-    ]
+    waiting = [job.id for job in found.values() if job.state in CANCELLABLE]
     cancel_rows(room, waiting, cause=Cause.OPERATOR, now=now)
     return found, asked
 

@@ -162,7 +162,7 @@ def _write_births(
         if edges[job_id]
     ]
     room.executor.execute_many(_BORN, changed)
-    cancel_rows(room, [(job_id, 0) for job_id in doomed], cause=Cause.PARENT, now=clock)
+    cancel_rows(room, doomed, cause=Cause.PARENT, now=clock)
 
 
 def _answer(job: NewJob, keys: Keys, states: Mapping[UUID, JobState]) -> Enqueued:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.contract import ActionAnswer, ActionResult
 from backwave_django.core.dependencies import birth, is_dead, is_over, parents_first
@@ -46,13 +46,19 @@ WHERE parent_id = %(parent)s AND child_id = %(child)s
 
 @dataclass(slots=True)
 class Comeback:
-    """The jobs concerned, their parents, and what state each is in by now."""
+    """The jobs concerned, their parents, and what state each is in by now.
+
+    What comes back is in the database once ``write`` has been called.
+    """
 
     room: Room
     now: datetime
     jobs: dict[UUID, Locked]
     edges: dict[UUID, list[Edge]]
     states: dict[UUID, JobState]
+    #: What nobody can refuse: it is written in one go.
+    _jobs_left: list[dict[str, Any]] = field(default_factory=list)
+    _edges_left: list[dict[str, Any]] = field(default_factory=list)
 
     def requeue(self, job_id: UUID) -> tuple[ActionResult, str]:
         """Bring one job back, or say why not."""
@@ -82,20 +88,28 @@ class Comeback:
         born = birth((edge.mode, self.states.get(edge.parent)) for edge in edges)
         executor = self.room.executor
         row = {"job": job.id, "state": born.state.value, "pending": born.pending, "now": self.now}
-        try:
-            with executor.transaction():
-                executor.execute(_BRING_BACK, row)
-        except Exception as error:
-            if not is_duplicate(error):
-                raise
-            return self.holder(job) or "that is gone again"
-        over = [
+        if job.unique_key is None:
+            self._jobs_left.append(row)
+        else:
+            try:
+                with executor.transaction():
+                    executor.execute(_BRING_BACK, row)
+            except Exception as error:
+                if not is_duplicate(error):
+                    raise
+                return self.holder(job) or "that is gone again"
+        self._edges_left += [
             {"parent": e.parent, "child": job.id, "over": is_over(self.states.get(e.parent))}
             for e in edges
         ]
-        executor.execute_many(_REOPEN, over)
         self.states[job.id] = born.state
         return None
+
+    def write(self) -> None:
+        """Write what is left to write."""
+        self.room.executor.execute_many(_BRING_BACK, self._jobs_left)
+        self.room.executor.execute_many(_REOPEN, self._edges_left)
+        self._jobs_left, self._edges_left = [], []
 
 
 def requeue(
@@ -112,6 +126,7 @@ def requeue(
         desk = Comeback(room, now, jobs, edges, {job.id: job.state for job in jobs.values()})
         audit = Audit(room, actor, now)
         answers = {job_id: _one(desk, job_id, audit) for job_id in order}
+        desk.write()
         audit.write()
         due = (jobs[job_id] for job_id, a in answers.items() if a.state is JobState.SCHEDULED)
         announce(room, [(job.queue, -job.priority) for job in due])

@@ -13,27 +13,36 @@ from backwave_django.core.bounds import MAX_SETTLED_IN_REPORT
 from backwave_django.core.contract import History
 from backwave_django.core.dependencies import is_dead, released_due
 from backwave_django.core.jobs import EdgeMode
-from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import Cause, JobState
-from backwave_django.store.endings import APPEND, END, ending
 from backwave_django.store.hints import announce
 from backwave_django.store.names import Statement
 from backwave_django.store.observing import observe_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
     from backwave_django.store.room import Room
 
-# No joins: whatever the planner believes of the tables, jobs are looked up by their keys.
-_OPEN: Final = """
-SELECT d.id, d.parent_id, d.child_id, d.mode, (SELECT p.state FROM {{job}} p
-  WHERE p.id = d.parent_id), (SELECT c.id FROM {{job}} c WHERE c.id = d.child_id)
-FROM {{edge}} d WHERE d.parent_id {{any:parents}} AND NOT d.settled
-ORDER BY d.parent_id, d.child_id LIMIT {limit}
+# Whatever the planner believes of the tables, edges are looked up parent by parent, and jobs by
+# their keys. Parents come as given, the children of each by id.
+_OPEN_COLUMNS: Final = """
+SELECT d.id, o.id, d.child_id, d.mode, (SELECT p.state FROM {{job}} p WHERE p.id = o.id),
+  (SELECT c.id FROM {{job}} c WHERE c.id = d.child_id)
 """
+_OPEN: Final = {
+    "postgresql": """
+FROM {{ids:parents}} CROSS JOIN LATERAL (
+  SELECT e.id, e.child_id, e.mode FROM {{edge}} e WHERE e.parent_id = o.id AND NOT e.settled
+  ORDER BY e.child_id LIMIT {limit}) d
+ORDER BY o.place, d.child_id LIMIT {limit}
+""",
+    "sqlite": """
+FROM {{ids:parents}} CROSS JOIN {{edge}} d ON d.parent_id = o.id AND NOT d.settled
+ORDER BY o.place, d.child_id LIMIT {limit}
+""",
+}
 _CHILDREN: Final = Statement(
     """
 SELECT j.id, j.state, j.pending_parents, j.due_at, j.spent, j.queue, j.priority FROM {job} j
@@ -45,15 +54,33 @@ _MARK: Final = Statement(
     "UPDATE {edge} SET settled = {true} WHERE id {any:edges} AND NOT settled RETURNING id"
 )
 _COUNT: Final = Statement(
-    "UPDATE {job} SET pending_parents = pending_parents - %(settled)s WHERE id = %(job)s"
+    "UPDATE {job} SET pending_parents = pending_parents - %(settled)s WHERE id {any:jobs}"
 )
 _RELEASE: Final = Statement(
-    "UPDATE {job} SET state = 'scheduled', due_at = %(due)s WHERE id = %(job)s"
+    "UPDATE {job} SET state = 'scheduled', due_at = %(due)s WHERE id {any:jobs}"
 )
-_QUEUE: Final = Statement(
+_QUEUE_ALL: Final = """
+INSERT INTO {settle} (parent_id) SELECT o.id FROM {ids:parents}
+WHERE NOT EXISTS (SELECT 1 FROM {settle} s WHERE s.parent_id = o.id)
+"""
+_AND_OPEN: Final = """
+AND EXISTS (SELECT 1 FROM {edge} d WHERE d.parent_id = o.id AND NOT d.settled)
+"""
+_QUEUE: Final = Statement(_QUEUE_ALL)
+_QUEUE_OPEN: Final = Statement(_QUEUE_ALL + _AND_OPEN)
+
+
+_CANCEL: Final = Statement(
     """
-INSERT INTO {settle} (parent_id) SELECT {uuid:parent}
-WHERE NOT EXISTS (SELECT 1 FROM {settle} s WHERE s.parent_id = %(parent)s)
+UPDATE {job} SET state = 'cancelled', cause = %(cause)s, terminal_at = %(now)s, unique_live = NULL
+WHERE id {any:jobs}
+"""
+)
+_APPEND: Final = Statement(
+    """
+INSERT INTO {outcome} (job_id, attempt, kind, state, cause, finished_at)
+SELECT j.id, j.spent + 1, 'cancelled', 'cancelled', CAST(%(cause)s AS varchar), {instant:now}
+FROM {job} j WHERE j.id {any:jobs} ORDER BY j.id
 """
 )
 
@@ -70,8 +97,8 @@ class _Edge(NamedTuple):
 
 
 @cache
-def _open(limit: int) -> Statement:
-    return Statement(_OPEN.format(limit=limit))
+def _open(vendor: str, limit: int) -> Statement:
+    return Statement((_OPEN_COLUMNS + _OPEN[vendor]).format(limit=limit))
 
 
 def settle_dependents(
@@ -84,12 +111,16 @@ def settle_dependents(
     """Settle what waits for ``parents``, which are over, and for what is cancelled thereby."""
     level: list[Any] = list(parents)
     while level:
-        edges, left = _open_edges(room, level, bound)
+        # One more than may be settled tells whether any is left.
+        found = _open_edges(room, level, bound + 1)
+        edges = found[:bound]
         bound -= len(edges)
         locked = _locked(room, edges)
-        mine = _marked(room, [e for e in edges if e.child_found is None or e.child in locked])
-        held = [e.parent for e in edges if e.child_found is not None and e.child not in locked]
-        queue_parents(room, [*left, *held])
+        free = [e for e in edges if e.child_found is None or e.child in locked]
+        mine = _marked(room, free)
+        if len(free) < len(found):
+            # Of some there are more than may be settled here, of others somebody holds a child.
+            room.executor.execute(_QUEUE_OPEN, {"parents": level})
         level = _move_children(room, mine, locked, now=now)
 
 
@@ -101,33 +132,15 @@ def leave_queue(room: Room, rows: Sequence[int]) -> None:
     room.executor.execute(_LEAVE, {"rows": list(rows)})
 
 
-def _open_edges(room: Room, parents: Sequence[Any], bound: int) -> tuple[list[_Edge], list[Any]]:
-    """Return at most ``bound`` unsettled edges, and the parents that have more of them.
-
-    If there are more, parents come as given, the children of each by id.
-    """
-    # One more than may be settled tells whether any is left.
-    edges = _fetch_open(room, parents, bound + 1)
-    if len(edges) <= bound:
-        return edges, []
-    found: list[_Edge] = []
-    left = []
-    for parent in parents:
-        edges = _fetch_open(room, [parent], bound - len(found) + 1)
-        if len(edges) > bound - len(found):
-            left.append(parent)
-        found += edges[: bound - len(found)]
-    return found, left
-
-
-def queue_parents(room: Room, parents: Sequence[Any]) -> None:
+def queue_parents(room: Room, parents: Sequence[UUID]) -> None:
     """Leave the edges of ``parents`` to the sweep."""
-    rows = [{"parent": parent} for parent in dict.fromkeys(parents)]
-    room.executor.execute_many(_QUEUE, rows)
+    if parents:
+        room.executor.execute(_QUEUE, {"parents": list(parents)})
 
 
-def _fetch_open(room: Room, parents: Sequence[Any], limit: int) -> list[_Edge]:
-    rows = room.executor.fetch(_open(limit), {"parents": list(parents)})
+def _open_edges(room: Room, parents: Sequence[Any], limit: int) -> list[_Edge]:
+    statement = _open(room.executor.vendor, limit)
+    rows = room.executor.fetch(statement, {"parents": list(parents)})
     return [_Edge._make(row) for row in rows]
 
 
@@ -157,48 +170,38 @@ def _move_children(
         state = None if edge.parent_state is None else JobState(edge.parent_state)
         if is_dead(EdgeMode(edge.mode), state):
             doomed.add(edge.child)
-    room.executor.execute_many(
-        _COUNT, [{"job": child, "settled": count} for child, count in settled.items()]
-    )
+    room.executor.execute_many(_COUNT, _grouped("settled", settled))
     awaiting = [locked[child] for child in settled if locked[child][1] == JobState.AWAITING]
     cancelled = [row for row in awaiting if row[0] in doomed]
     free = [row for row in awaiting if row[0] not in doomed and row[2] == settled[row[0]]]
     due = {row[0]: released_due(room.executor.values.instant(row[3]), now=now) for row in free}
-    room.executor.execute_many(_RELEASE, [{"job": job, "due": at} for job, at in due.items()])
+    room.executor.execute_many(_RELEASE, _grouped("due", due))
     announce(room, [(row[5], -row[6]) for row in free if due[row[0]] <= now])
-    cancel_rows(room, [(row[0], row[4]) for row in cancelled], cause=Cause.PARENT, now=now)
-    return [row[0] for row in cancelled]
+    doomed_now = [row[0] for row in cancelled]
+    cancel_rows(room, doomed_now, cause=Cause.PARENT, now=now)
+    return doomed_now
 
 
-def cancel_rows(
-    room: Room, jobs: Sequence[tuple[Any, int]], *, cause: Cause, now: datetime
-) -> None:
-    """Cancel locked jobs that no lease holds: pairs of an id and what is spent."""
-    room.executor.execute_many(END, _lines(jobs, cause=cause, now=now))
-    append_cancelled(room, jobs, cause=cause, now=now)
+def _grouped(name: str, values: Mapping[Any, object]) -> list[dict[str, object]]:
+    """Return one line of parameters for each value, with the jobs that it is for."""
+    jobs: dict[object, list[Any]] = {}
+    for job, value in values.items():
+        jobs.setdefault(value, []).append(job)
+    return [{name: value, "jobs": found} for value, found in jobs.items()]
 
 
-def append_cancelled(
-    room: Room, jobs: Sequence[tuple[Any, int]], *, cause: Cause, now: datetime
-) -> None:
+def cancel_rows(room: Room, jobs: Sequence[Any], *, cause: Cause, now: datetime) -> None:
+    """Cancel locked jobs that no lease holds."""
+    if jobs:
+        parameters = {"jobs": list(jobs), "cause": cause.value, "now": now}
+        room.executor.execute(_CANCEL, parameters)
+        append_cancelled(room, jobs, cause=cause, now=now)
+
+
+def append_cancelled(room: Room, jobs: Sequence[Any], *, cause: Cause, now: datetime) -> None:
     """Write down that jobs were cancelled without a lease, and react to it."""
-    ended = [job_id for job_id, _spent in jobs]
-    observe_ends(room, ended, among=(JobState.CANCELLED,), now=now)
-    if room.settings.history is not History.OFF:
-        room.executor.execute_many(APPEND, _lines(jobs, cause=cause, now=now))
-
-
-def _lines(
-    jobs: Sequence[tuple[Any, int]], *, cause: Cause, now: datetime
-) -> list[dict[str, object]]:
-    return [
-        ending(
-            job=job_id,
-            spent=spent,
-            kind=OutcomeKind.CANCELLED.value,
-            state=JobState.CANCELLED.value,
-            cause=cause.value,
-            at=now,
-        )
-        for job_id, spent in jobs
-    ]
+    if jobs:
+        observe_ends(room, jobs, among=(JobState.CANCELLED,), now=now)
+        if room.settings.history is not History.OFF:
+            parameters = {"jobs": list(jobs), "cause": cause.value, "now": now}
+            room.executor.execute(_APPEND, parameters)

@@ -222,6 +222,7 @@ def _retry(action: _Action, scope: RetryScope) -> WorkflowAnswer:
         holder = desk.holder(jobs[job_id]) or desk.bring_back(jobs[job_id])
         if holder is not None:
             raise action.conflict(job_id, holder)
+    desk.write()
     due = (jobs[job_id] for job_id in chosen if desk.states[job_id] is JobState.SCHEDULED)
     announce(room, [(job.queue, -job.priority) for job in due])
     return action.answer(ActionResult.DONE, jobs=sorted(chosen))

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 import backwave_django as backwave
 from backwave_django.core.contract import ActionResult
-from backwave_django.core.errors import InsideTransaction, JobGone, WaitTimeout
+from backwave_django.core.errors import InsideTransaction, InvalidOption, JobGone, WaitTimeout
 from backwave_django.core.states import Cause, JobState
 from backwave_django.models import Job, OperatorAction
 from backwave_django.monitor.clock import database_clock
@@ -82,6 +82,27 @@ def test_cancelling_names_who_asked():
     action = OperatorAction.objects.get(target=str(handle.id))
     assert (action.actor_name, action.reason) == ("support", "paid by cash")
     assert handle.cancel(actor="support").result is ActionResult.REFUSED
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("given", "option", "hint"),
+    [
+        ({"actor": ""}, "actor", "a name of 1 to 150 characters"),
+        ({"actor": "a" * 151}, "actor", "a name of 1 to 150 characters"),
+        ({"actor": "a\0"}, "actor", "a name of 1 to 150 characters"),
+        ({"actor": backwave.Actor(name="ada")}, "actor", "a name of 1 to 150 characters"),
+        ({"actor": "ada", "reason": "\ud800"}, "reason", "without NUL and lone surrogates"),
+        ({"actor": "ada", "reason": None}, "reason", "without NUL and lone surrogates"),
+    ],
+)
+def test_who_asks_and_why_are_texts_that_every_database_keeps(given, option, hint):
+    handle = send.enqueue(1)
+    for of in (handle, backwave.WorkflowHandle(uid(1))):
+        with pytest.raises(InvalidOption, match=hint) as refusal:
+            of.cancel(**given)
+        assert refusal.value.option == option
+    assert handle.refresh().state is JobState.SCHEDULED
 
 
 @pytest.mark.django_db

@@ -1,6 +1,8 @@
 from uuid import UUID
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 import backwave_django as backwave
 from backwave_django.models import Job, OperatorAction
@@ -40,6 +42,18 @@ def test_cancelling_ends_all_that_waits(harness):
     action = OperatorAction.objects.get()
     assert (action.actor_name, action.action, action.target) == ("ada", "cancel", str(handle.id))
     assert (action.reason, action.before) == ("wrong order", {"scheduled": 1, "awaiting": 2})
+
+
+def test_cancelling_takes_as_many_statements_whatever_the_size(harness):
+    taken = []
+    for size in (2, 200):
+        fan = backwave.parallel(work.s(str(number)) for number in range(size)).then(work.s("end"))
+        handle = fan.enqueue()
+        with CaptureQueriesContext(connection) as statements:
+            answer = handle.cancel(actor="ada")
+        assert len(answer.jobs) == size + 1
+        taken.append(len(statements))
+    assert taken[0] == taken[1]
 
 
 def test_retrying_goes_on_where_it_failed(harness):
