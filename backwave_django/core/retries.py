@@ -26,8 +26,8 @@ class Retry:
     """How often and how patiently a job type is tried again.
 
     ``max_attempts`` counts all attempts, the first included (at least 1). The wait after attempt
-    n is ``initial`` x ``multiplier`` ** (n - 1), at most ``maximum``, then moved by up to
-    ``jitter`` of itself (0 to 1) in either direction, never past ``maximum``.
+    n is ``initial`` x ``multiplier`` ** (n - 1), moved by up to ``jitter`` of itself (0 to 1) in
+    either direction; the longest waits are spread in the same way, up to ``maximum``.
     """
 
     max_attempts: int = 8
@@ -56,10 +56,11 @@ class Retry:
 
     def delay(self, *, job_id: UUID, attempt: int) -> timedelta:
         """Return the wait after ``attempt`` (1 is the first) of this job."""
-        # A large exponent overflows a float long before it matters: the cap was reached by then.
-        seconds = self.maximum.total_seconds()
+        # Cut to the maximum after the jitter, half of all long waits would be equally long.
+        seconds = self.maximum.total_seconds() / (1 + self.jitter)
         first = self.initial.total_seconds()
         steps = attempt - 1
+        # A large exponent overflows a float long before it matters: the cap was reached by then.
         if first and self.multiplier ** min(steps, 64) < seconds / first:
             seconds = first * self.multiplier**steps
         elif not first:

@@ -59,17 +59,17 @@ _COUNT: Final = Statement(
 _RELEASE: Final = Statement(
     "UPDATE {job} SET state = 'scheduled', due_at = %(due)s WHERE id {any:jobs}"
 )
+# A row that is there spares another one only if it stays until we commit, so it is locked; one that
+# somebody else has may be on its way out.
 _QUEUE_ALL: Final = """
 INSERT INTO {settle} (parent_id) SELECT o.id FROM {ids:parents}
-WHERE NOT EXISTS (SELECT 1 FROM {settle} s WHERE s.parent_id = o.id)
+WHERE NOT EXISTS (SELECT 1 FROM {settle} s WHERE s.parent_id = o.id {skip_locked:s})
 """
 _AND_OPEN: Final = """
 AND EXISTS (SELECT 1 FROM {edge} d WHERE d.parent_id = o.id AND NOT d.settled)
 """
 _QUEUE: Final = Statement(_QUEUE_ALL)
 _QUEUE_OPEN: Final = Statement(_QUEUE_ALL + _AND_OPEN)
-
-
 _CANCEL: Final = Statement(
     """
 UPDATE {job} SET state = 'cancelled', cause = %(cause)s, terminal_at = %(now)s, unique_live = NULL
@@ -124,7 +124,13 @@ def settle_dependents(
         level = _move_children(room, mine, locked, now=now)
 
 
-_LEAVE: Final = Statement("DELETE FROM {settle} WHERE id {any:rows}")
+# A row that somebody else has, who links a child in an open transaction, is left to the sweep.
+_LEAVE: Final = Statement(
+    """
+DELETE FROM {settle} WHERE id IN (SELECT s.id FROM {settle} s WHERE s.id {any:rows}
+  {skip_locked:s})
+"""
+)
 
 
 def leave_queue(room: Room, rows: Sequence[int]) -> None:

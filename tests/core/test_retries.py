@@ -80,6 +80,14 @@ def test_f161_jobs_that_failed_together_come_back_spread_out():
     assert len(waits) > 40
 
 
+def test_f161_jobs_that_wait_as_long_as_any_come_back_spread_out_as_well():
+    policy = Retry(initial=MINUTE, maximum=11 * MINUTE, jitter=0.1)
+    waits = {policy.delay(job_id=uid(number), attempt=20) for number in range(50)}
+    assert len(waits) > 40
+    assert 9 * MINUTE <= min(waits) < 9.2 * MINUTE
+    assert 10.8 * MINUTE < max(waits) <= 11 * MINUTE
+
+
 @given(policies())
 def test_policy_survives_its_journey_through_a_lease_row(policy):
     text = policy.encode()

@@ -242,3 +242,94 @@ def kill_always(ctx: backwave.JobContext = _CONTEXT) -> None:
     """Take the whole process down, each time."""
     ledger.write(ctx, "start")
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@backwave.job(
+    "ground.hang_thrice",
+    retry=backwave.Retry(max_attempts=3, initial=timedelta(0), maximum=timedelta(0)),
+    timeout=timedelta(seconds=0.5),
+)
+def hang_thrice(ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Hear nothing, and never end, in any attempt."""
+    ledger.write(ctx, "start")
+    _NEVER.wait()
+
+
+SOON = backwave.Retry(max_attempts=3, initial=timedelta(seconds=3))
+
+
+@backwave.job("ground.fail_first", retry=SOON)
+def fail_first(ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Fail on the first attempt."""
+    ledger.write(ctx, "start")
+    if ctx.attempt == 1:
+        raise ValueError("only this time")
+    ledger.write(ctx, "finish")
+
+
+@backwave.job("ground.alone", retry=QUICK, limit=backwave.Limit("ground.alone", 1))
+def alone(path: str, ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Run until there is a file, and no other of its kind beside it."""
+    ledger.write(ctx, "start")
+    _until(path)
+    ledger.write(ctx, "finish")
+
+
+@backwave.job("ground.in_turn", retry=QUICK, limit=backwave.Limit("ground.in_turn", 1))
+def in_turn(seconds: float, ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Take a while, and no other of its kind at the same time."""
+    ledger.write(ctx, "start")
+    _NEVER.wait(seconds)
+    ledger.write(ctx, "finish")
+
+
+@backwave.job("ground.heed", retry=SOON)
+def heed(ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Look every half a second whether to stop, and go on for ever otherwise."""
+    ledger.write(ctx, "start")
+    while True:
+        ctx.wait(timedelta(seconds=0.5))
+        ctx.raise_if_cancelled()
+
+
+@backwave.job("ground.ignore", retry=SOON)
+def ignore(path: str, then: str, ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Run until there is a file, whatever is asked meanwhile; then fail, or do not."""
+    ledger.write(ctx, "start")
+    _until(path)
+    if then == "fail":
+        raise ValueError("as it was told to")
+    ledger.write(ctx, "finish")
+
+
+#: The waits are 1.5, 2.25 and 3.375 s, each moved by a tenth at most.
+GROWING = backwave.Retry(max_attempts=4, initial=timedelta(seconds=1.5), multiplier=1.5, jitter=0.1)
+
+
+@backwave.job("ground.fail_always", retry=GROWING)
+def fail_always(ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Fail, each time."""
+    ledger.write(ctx, "start")
+    raise ValueError("as always")
+
+
+#: Far longer than a thousand bodies take to fail.
+TOGETHER = backwave.Retry(max_attempts=2, initial=timedelta(minutes=10), jitter=0.2)
+
+
+@backwave.job("ground.fail_together", retry=TOGETHER)
+def fail_together(path: str, ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Fail on the first attempt, with all the others; come back, and wait for a file."""
+    if ctx.attempt == 1:
+        raise ValueError("the partner is away")
+    ledger.write(ctx, "start")
+    _until(path)
+    ledger.write(ctx, "finish")
+
+
+@backwave.job("ground.next_in_line", retry=QUICK)
+def next_in_line(path: str, ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Have a successor in the same queue, before this one ends, until there is a file."""
+    ledger.write(ctx, "start")
+    if not Path(path).exists():
+        next_in_line.options(queue=ctx.queue, priority=50).enqueue(path)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from tests.torture import graphs, histories, logs, promises
+from tests.torture import graphs, histories, logs, promises, reactions
 from tests.torture.evidence import Evidence
 
 Check = Callable[[Evidence], Iterator[tuple[str, str]]]
@@ -17,6 +17,7 @@ CHECKS: tuple[Check, ...] = (
     *histories.CHECKS,
     *graphs.CHECKS,
     *promises.CHECKS,
+    *reactions.CHECKS,
     *logs.CHECKS,
 )
 

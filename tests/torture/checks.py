@@ -146,6 +146,55 @@ def edge_counts_once_when_two_settle_it() -> None:
         assert (child.state, child.pending_parents) == ("awaiting", 1)
 
 
+def edge_left_over_by_two_is_settled_all_the_same() -> None:
+    with stores(2) as (one, other):
+        one.enqueue([new_job(1)])
+        one.enqueue([new_job(2, parents=after(1))])  # which queues its parent for the sweep
+        (job,) = one.claim(claim_request(), now=T0).jobs
+        queued, reported = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            queued.set()
+            assert reported.wait(30)
+
+        to_queue = r"^INSERT INTO \S*settle"
+        sweep = Interposed(other.executor, to_queue, wait, after=True)
+        sweeping = threading.Thread(
+            target=lambda: sweep.store.settle(limit=10, now=T0), daemon=True
+        )
+
+        def settle() -> None:
+            sweeping.start()
+            assert queued.wait(30)
+
+        report = Interposed(one.executor, to_queue, settle)
+        with held_row(models.Job, id=uid(2)):
+            # Each finds that the other has queued the parent, in a row that it is about to remove.
+            report.store.report([succeeded(job)], now=T0)
+            reported.set()
+            sweeping.join(30)
+        assert (report.happened, sweep.happened) == (True, True)
+        one.settle(limit=10, now=T0)
+        assert Job.objects.get(pk=uid(2)).state == "scheduled"
+
+
+def edge_that_is_linked_during_the_sweep_is_settled() -> None:
+    with stores(2) as (one, other):
+        one.enqueue([new_job(1)])
+        one.enqueue([new_job(2, parents=after(1))])  # which queues its parent for the sweep
+        (job,) = other.claim(claim_request(), now=T0).jobs
+
+        def end() -> None:
+            other.report([succeeded(job)], now=T0)
+            other.settle(limit=10, now=T0)
+
+        moment = Interposed(one.executor, r"^INSERT INTO \S*settle", end, after=True)
+        moment.store.enqueue([new_job(3, parents=after(1))])
+        assert moment.happened
+        one.settle(limit=10, now=T0)
+        assert Job.objects.get(pk=uid(3)).state == "scheduled"
+
+
 def renewed_lease_is_not_swept() -> None:
     with stores(2) as (one, other):
         one.enqueue([new_job(1)])

@@ -39,10 +39,11 @@ class Place:
 class Crew:
     """Starts everybody, and replaces who has died until told not to."""
 
-    def __init__(self, *, seed: int, directory: Path, backlog: int) -> None:
+    def __init__(self, *, seed: int, directory: Path, backlog: int, deadly: bool = False) -> None:
         self._seed = seed
         self._directory = directory
         self._backlog = backlog
+        self._deadly = deadly
         self._journal = Journal.current()
         self.places: list[Place] = []
         self._gone: list[Place] = []
@@ -72,7 +73,8 @@ class Crew:
 
     def _enqueue(self, name: str, life: int) -> None:
         rng = self._rng(name, life)
-        Enqueuer(f"{name}.{life}", rng, backlog=self._backlog).run(Stop())
+        member = f"{name}.{life}"
+        Enqueuer(member, rng, backlog=self._backlog, deadly=self._deadly).run(Stop())
 
     def _operate(self, name: str, life: int) -> None:
         rng = self._rng(name, life)

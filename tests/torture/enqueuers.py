@@ -52,7 +52,7 @@ class RolledBack(Exception):
 class Enqueuer:
     """One client. What it asks for and what it hears goes into the journal."""
 
-    def __init__(self, name: str, rng: Random, *, backlog: int) -> None:
+    def __init__(self, name: str, rng: Random, *, backlog: int, deadly: bool = False) -> None:
         self._name = name
         self._rng = rng
         self._backlog = backlog
@@ -69,6 +69,7 @@ class Enqueuer:
             self.late_child: 6,
             self.workflow: 3,
             self.raw: 1.5,
+            **({self.fatal: 0.5} if deadly else {}),
         }
 
     def run(self, stop: Stop) -> None:
@@ -217,6 +218,11 @@ class Enqueuer:
         for label, handle in made:
             self._asked.remove(label)
             self._journal.write("enqueue.committed", label=label, job=handle.id, created=True)
+
+    def fatal(self) -> None:
+        """One that nobody survives who runs it."""
+        label = self._label(act="die")
+        self._committed(label, jobs.fatal.options(tags={"label": label}).enqueue())
 
     def raw(self) -> None:
         """A row that no code of ours would write."""

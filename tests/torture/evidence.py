@@ -5,10 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from backwave_django import models
+from backwave_django.core.observing import OutcomeEvent
 from backwave_django.core.states import TERMINAL
+from backwave_django.jobs.payload import decode_call
+from tests.torture.jobs import MOURN
 from tests.torture.journal import Entry
 from tests.torture.operators import TORTURER
 
@@ -16,11 +19,21 @@ Row = Mapping[str, Any]
 _NOT_NEEDED = {"payload", "traceback", "log", "message"}
 
 
+class End(NamedTuple):
+    """One end of one job."""
+
+    job_id: str
+    state: str
+    cause: str
+    run: int | None
+    attempt: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """Rows by their columns. ``outcomes`` are those of each job in the order of their writing.
 
-    Ids are texts here, as the journal has them.
+    ``heard`` is what each observer's job was told. Ids are texts here, as the journal has them.
     """
 
     jobs: Mapping[str, Row]
@@ -30,6 +43,7 @@ class Evidence:
     settle_queue: Sequence[str] = ()
     actions: Sequence[Row] = ()
     pumps: Mapping[str, Row] = field(default_factory=dict)
+    heard: Mapping[str, End] = field(default_factory=dict)
     entries: Sequence[Entry] = ()
     server_log: str = ""
 
@@ -84,9 +98,9 @@ class Evidence:
 
     @cached_property
     def by_label(self) -> dict[str, list[str]]:
-        """The jobs of each label."""
+        """The jobs of each label; those of observers, for which nobody asked, have none."""
         found: dict[str, list[str]] = defaultdict(list)
-        for job_id in self.jobs:
+        for job_id in self.jobs.keys() - self.heard.keys():
             found[self.label(job_id)].append(job_id)
         return found
 
@@ -113,9 +127,22 @@ def gather(entries: list[Entry], *, server_log: str) -> Evidence:
         settle_queue=[row["parent_id"] for row in _rows(models.SettleQueue, "id")],
         actions=_rows(models.OperatorAction, "id"),
         pumps={row["id"]: row for row in _rows(models.Pump, "id")},
+        heard=_heard(),
         entries=entries,
         server_log=server_log,
     )
+
+
+def _heard() -> dict[str, End]:
+    found = {}
+    payloads = models.Job.objects.filter(wire_name=MOURN).values_list("id", "payload")
+    for job_id, payload in payloads.iterator():
+        positional, named = decode_call(payload)
+        (event,) = (*positional, *named.values())
+        assert isinstance(event, OutcomeEvent)
+        how = event.state.value, event.cause.value, event.run, event.attempt
+        found[str(job_id)] = End(str(event.job_id), *how)
+    return found
 
 
 def _rows(model: Any, order: str) -> list[Row]:

@@ -19,12 +19,19 @@ class Interposed:
     """An executor that lets ``act`` happen once, when a statement with this pattern comes by."""
 
     def __init__(
-        self, inner: Executor, pattern: str, act: Callable[[], object], *, after: bool = False
+        self,
+        inner: Executor,
+        pattern: str,
+        act: Callable[[], object],
+        *,
+        after: bool = False,
+        settings: StoreSettings | None = None,
     ) -> None:
         self.pattern = pattern
         self._inner = inner
         self._act: Callable[[], object] | None = act
         self._after = after
+        self._settings = settings or StoreSettings()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -37,7 +44,7 @@ class Interposed:
     @property
     def store(self) -> DatabaseStore:
         """A store that works by way of this executor."""
-        return DatabaseStore(cast("Executor", self), StoreSettings())
+        return DatabaseStore(cast("Executor", self), self._settings)
 
     @contextmanager
     def _at(self, statement: Statement) -> Iterator[None]:

@@ -1,5 +1,7 @@
 """Bodies that do what their caller chose for them, and write down that they did."""
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,6 +17,7 @@ QUICK = backwave.Retry(
     max_attempts=3, initial=timedelta(seconds=0.1), maximum=timedelta(seconds=0.5)
 )
 ONCE = backwave.Retry(max_attempts=1)
+TWICE = backwave.Retry(max_attempts=2, initial=timedelta(seconds=0.1))
 #: The numbers of ``swing`` and of other keys change while pumps run; these two do not.
 GATEWAY = "torture.gateway"
 GATEWAY_LIMIT = 2
@@ -152,6 +155,14 @@ def brief(act: str, seconds: float, ctx: backwave.JobContext = _CONTEXT) -> Any:
     return _perform(act, seconds, ctx)
 
 
+@backwave.job("torture.fatal", queue="plain", retry=TWICE)
+def fatal(ctx: backwave.JobContext = _CONTEXT) -> None:
+    """Take the pump's process along, each time."""
+    told = {"job": ctx.job_id, "run": ctx.lease_token, "queue": ctx.queue, "act": "die"}
+    Journal.current().write("body.started", **told)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @backwave.job("torture.tick", queue="plain", retry=QUICK)
 def tick(ctx: backwave.JobContext = _CONTEXT) -> Any:
     """Be minted."""
@@ -159,3 +170,15 @@ def tick(ctx: backwave.JobContext = _CONTEXT) -> Any:
 
 
 JOB_TYPES = (work, work, once, inherit, limited, shared, brief)
+MOURN = "torture.mourn"
+#: Whose dead letters are observed: all but ticks, and an observer that asks for its own ends.
+OBSERVED = (*dict.fromkeys(kind.wire_name for kind in JOB_TYPES), fatal.wire_name, MOURN)
+#: What an observer does about a job, by the job's id: some end as dead letters themselves.
+_MOURNING = ("return", "fail", "sleep", "give_up", "flaky", "query")
+
+
+@backwave.on_outcome("dead_lettered", jobs=OBSERVED)
+@backwave.job(MOURN, queue="plain", retry=QUICK)
+def mourn(event: backwave.OutcomeEvent, ctx: backwave.JobContext = _CONTEXT) -> Any:
+    """Hear of a dead letter."""
+    return _perform(_MOURNING[event.job_id.int % len(_MOURNING)], 0.05, ctx)

@@ -9,10 +9,14 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from backwave_django.store import capping
+from backwave_django.core.jobs import NewJob
+from backwave_django.core.observing import Ended
+from backwave_django.jobs.observers import Observers
+from backwave_django.store import capping, observing
+from backwave_django.store.adapter import DatabaseStore
 from backwave_django.store.lanes import LaneMemory
 from backwave_django.store.names import Statement
 from tests.torture import checks
@@ -126,6 +130,42 @@ def floors_trusted_for_ever() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def observers_told_twice() -> Iterator[None]:
+    """Make two jobs of an observer for one end."""
+    healthy = Observers.jobs
+
+    def twice(self: Observers, ended: Ended) -> tuple[NewJob, ...]:
+        return (*healthy(self, ended), *healthy(self, ended))
+
+    with patch.object(Observers, "jobs", twice):
+        yield
+
+
+@contextmanager
+def observers_told_after_the_commit() -> Iterator[None]:
+    """Insert the jobs of observers when their outcomes are in, in a transaction of their own."""
+    insert, report = observing._insert, DatabaseStore.report
+    later: list[tuple[Any, Any]] = []
+
+    def remember(room: Any, ends: Any) -> None:
+        later.append((room, ends))
+
+    def report_first(self: DatabaseStore, outcomes: Any, *, now: Any) -> Any:
+        answer = report(self, outcomes, now=now)
+        while later:
+            insert(*later.pop())
+        return answer
+
+    with (
+        patch.object(observing, "_insert", remember),
+        patch.object(DatabaseStore, "report", report_first),
+    ):
+        yield
+
+
+_QUEUED_ROWS_ARE_TRUSTED = Swap(r"(s\.parent_id = o\.id) FOR UPDATE OF s SKIP LOCKED", r"\1")
+
 MUTATIONS = (
     Mutation(
         "an outcome needs some lease of its job, not its own",
@@ -155,6 +195,16 @@ MUTATIONS = (
         "an edge is counted by everybody who finds it",
         checks.edge_counts_once_when_two_settle_it,
         (Swap("AND NOT settled RETURNING id", "RETURNING id"),),
+    ),
+    Mutation(
+        "a parent is not queued beside a row that another is about to remove",
+        checks.edge_left_over_by_two_is_settled_all_the_same,
+        (_QUEUED_ROWS_ARE_TRUSTED,),
+    ),
+    Mutation(
+        "a parent is not queued beside a row that another may take",
+        checks.edge_that_is_linked_during_the_sweep_is_settled,
+        (_QUEUED_ROWS_ARE_TRUSTED,),
     ),
     Mutation(
         "a lapse is not looked at again when it is ended",

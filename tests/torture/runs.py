@@ -15,7 +15,7 @@ from backwave_django.core.states import TERMINAL
 from backwave_django.models import Job, Lease, Outcome, SettleQueue
 from backwave_django.monitor import database_clock
 from backwave_django.pumps.clock import SystemClock
-from tests.torture import evidence, jobs
+from tests.torture import evidence, jobs, reactions
 from tests.torture.audit import Violation, audit
 from tests.torture.children import runpumps
 from tests.torture.crew import Crew
@@ -68,7 +68,9 @@ class Run:
         self._stop = Stop()
         self._clock = SystemClock()
         self._journal = Journal.current()
-        self._crew = Crew(seed=plan.seed, directory=directory, backlog=plan.backlog)
+        self._crew = Crew(
+            seed=plan.seed, directory=directory, backlog=plan.backlog, deadly=plan.torment
+        )
         rng = self._rng = stream(plan.seed, "torment")
         self._tormentor = Tormentor(self._crew, database, rng, directory=directory)
 
@@ -195,6 +197,7 @@ class Run:
                 "bodies": len(found.by_kind.get("body.started", ())),
                 "edges": len(found.edges),
                 "operator actions": len(found.actions),
+                **reactions.figures(found),
                 "pumps": len(found.pumps),
                 "processes": sum(place.lives for place in self._crew.everybody),
             },

@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from backwave_django.core.states import TERMINAL
+from backwave_django.jobs.observers import MARK
 from tests.builders import SECOND, T0
-from tests.torture.evidence import Evidence
+from tests.torture.evidence import End, Evidence
+from tests.torture.jobs import MOURN
 from tests.torture.journal import Entry
 from tests.torture.operators import TORTURER
 
@@ -24,6 +26,7 @@ class Scene:
         self.actions: list[Row] = []
         self.entries: list[Entry] = []
         self.pumps = {"pump": {"id": "pump", "queues": ["plain"]}}
+        self.heard: dict[str, End] = {}
         self.settle_queue: list[str] = []
         self.server_log = "LOG:  checkpoint\nERROR:  canceling statement due to lock timeout\n"
         self._outcome_id = 0
@@ -37,6 +40,7 @@ class Scene:
             settle_queue=self.settle_queue,
             actions=self.actions,
             pumps=self.pumps,
+            heard=self.heard,
             entries=self.entries,
             server_log=self.server_log,
         )
@@ -49,6 +53,7 @@ class Scene:
         """Add a job that was committed, with what became of it: see ``end``."""
         row: Row = {
             "id": name,
+            "wire_name": "torture.work",
             "state": "scheduled",
             "queue": "plain",
             "run": 0,
@@ -88,6 +93,17 @@ class Scene:
         if kind == "succeeded":
             job["output"] = f'{{"run":{run}}}'
             job["tags"] = {**job["tags"], f"r{run}": "1"}
+        if state == "dead_lettered" and name not in self.heard:
+            self.tell(End(name, str(state), str(cause), run, outcome["attempt"]))
+
+    def tell(self, end: End) -> str:
+        """Add an observer's job, which has succeeded, for an end."""
+        name = f"observer-{len(self.heard)}"
+        self.job(name, wire_name=MOURN, tags={MARK: end.job_id})
+        del self.entries[-2:]  # nobody asked for it
+        self.heard[name] = end
+        self.end(name, "succeeded", 1, "succeeded", "returned")
+        return name
 
     def link(self, parent: str, child: str, mode: str = "on_success") -> Row:
         """Add a settled edge."""

@@ -4,9 +4,8 @@ import pytest
 
 from tests.builders import MINUTE, SECOND, T0
 from tests.torture.audit import CHECKS, audit, summary
-from tests.torture.jobs import CAPPED_LIMIT, GATEWAY, GATEWAY_LIMIT
+from tests.torture.evidence import End
 from tests.torture.scenes import Scene, healthy
-from tests.torture.watching import problems
 
 
 def broken(scene: Scene) -> set[str]:
@@ -238,6 +237,41 @@ def _answered_after_a_minute(scene):
     scene.say("operator.failed", at=90.0, label="", error="an outage")
 
 
+def _dead_letter_told_to_nobody(scene):
+    observer = next(name for name, end in scene.heard.items() if end.job_id == "failing")
+    for rows in (scene.heard, scene.jobs, scene.outcomes):
+        del rows[observer]
+
+
+def _dead_letter_told_twice(scene):
+    scene.tell(next(end for end in scene.heard.values() if end.job_id == "failing"))
+
+
+def _success_told(scene):
+    scene.tell(End("parent", "succeeded", "returned", 1, 1))
+
+
+def _told_before_its_end(scene):
+    scene.tell(End("failing", "dead_lettered", "attempts", 2, 2))
+
+
+def _unobserved_told(scene):
+    scene.jobs["failing"]["wire_name"] = "torture.tick"
+
+
+def _observers_end_told(scene):
+    observer = next(iter(scene.heard))
+    scene.tell(End(observer, "dead_lettered", "gave_up", 1, 1))
+
+
+def _observer_without_a_mark(scene):
+    scene.jobs[next(iter(scene.heard))]["tags"] = {"r1": "1"}
+
+
+def _job_marked_as_an_observers(scene):
+    scene.jobs["parent"]["tags"]["backwave.observes"] = "failing"
+
+
 def _seen_by_the_watcher(scene):
     scene.say("watch.broke", id="limit-never-exceeded", detail="4 leases")
 
@@ -298,6 +332,15 @@ SPOILT = {
     "audit-complete": (_action_without_a_row, _row_without_an_action, _row_with_another_result),
     "paused-never-claimed": (_claimed_while_paused,),
     "nobody-waits-for-ever": (_answered_after_a_minute,),
+    "observer-exactly-once": (
+        _dead_letter_told_to_nobody,
+        _dead_letter_told_twice,
+        _success_told,
+        _told_before_its_end,
+        _unobserved_told,
+    ),
+    "observers-end-untold": (_observers_end_told,),
+    "observer-is-marked": (_observer_without_a_mark, _job_marked_as_an_observers),
     "limit-never-exceeded": (_seen_by_the_watcher,),
     "pumps-go-on": (_pump_halted,),
     "clients-see-outages-only": (_enqueue_raised,),
@@ -338,31 +381,6 @@ def test_summary_says_how_often_and_shows_cases():
     lines = summary(audit(scene.evidence()))
     assert lines[0] == "every-job-terminates: 1"
     assert "deadlock detected" in lines[-1]
-
-
-def lease(number, *, queue="plain", key=None, run=1):
-    return (number, f"job-{number}", run, queue, key, 0.0, f"job-{number}", 1, queue)
-
-
-def test_watcher_sees_nothing_wrong_with_leases_within_their_limits():
-    rows = [lease(number, queue="capped") for number in range(CAPPED_LIMIT)]
-    rows += [lease(10 + number, key=GATEWAY) for number in range(GATEWAY_LIMIT)]
-    assert problems([*rows, lease(99)]) == []
-
-
-@pytest.mark.parametrize(
-    ("rows", "invariant"),
-    [
-        ([(None, None, None, None, None, None, "job", 1, "plain")], "lease-iff-leased"),
-        ([(1, "job", 1, "plain", None, 0.0, None, None, None)], "lease-iff-leased"),
-        ([lease(1, run=2)], "lease-iff-leased"),
-        ([lease(1), (2, *lease(1)[1:])], "no-double-lease"),
-        ([lease(n, queue="capped") for n in range(CAPPED_LIMIT + 1)], "limit-never-exceeded"),
-        ([lease(n, key=GATEWAY) for n in range(GATEWAY_LIMIT + 1)], "key-limit-never-exceeded"),
-    ],
-)
-def test_watcher_sees_what_must_never_be(rows, invariant):
-    assert [found for found, _ in problems(rows)] == [invariant]
 
 
 def test_a_job_may_end_by_its_deadline_after_it_has_run():

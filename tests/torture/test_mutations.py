@@ -7,23 +7,32 @@ import pytest
 from django.db import connection
 
 from backwave_django.store.names import Statement
-from tests.torture import checks
+from tests.torture import checks, telling
 from tests.torture.mutations import (
     BOTH,
     MUTATIONS,
+    POSTGRESQL,
     Mutation,
     Swap,
     floors_trusted_for_ever,
     limits_counted_where_they_are_locked,
     mutated,
+    observers_told_after_the_commit,
+    observers_told_twice,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 #: Bugs that are more than other words.
 CHANGED_CODE = (
-    (limits_counted_where_they_are_locked, checks.limit_holds_for_one_who_waited_for_another),
-    (floors_trusted_for_ever, checks.floor_is_forgotten_after_a_while),
+    (
+        limits_counted_where_they_are_locked,
+        checks.limit_holds_for_one_who_waited_for_another,
+        POSTGRESQL,
+    ),
+    (floors_trusted_for_ever, checks.floor_is_forgotten_after_a_while, POSTGRESQL),
+    (observers_told_twice, telling.dead_letter_is_told_once, BOTH),
+    (observers_told_after_the_commit, telling.dead_letter_is_told_once, BOTH),
 )
 
 
@@ -35,8 +44,8 @@ WORDS = [
     pytest.param(mutation, id=mutation.name, marks=_on(mutation.vendors)) for mutation in MUTATIONS
 ]
 CODE = [
-    pytest.param(bug, check, id=bug.__name__.replace("_", " "), marks=_on(("postgresql",)))
-    for bug, check in CHANGED_CODE
+    pytest.param(bug, check, id=bug.__name__.replace("_", " "), marks=_on(vendors))
+    for bug, check, vendors in CHANGED_CODE
 ]
 
 

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,8 +44,16 @@ def test_no_invariant_breaks_under_torture():
     assert done.returncode == 0
     assert "no invariant broke" in done.stdout
     assert f"seed {seed}" in done.stdout
+    dead, observers = _counted(done.stdout, "dead letters"), _counted(done.stdout, "observers")
+    assert dead == observers > 0
     tag = last_tag()
     assert (f"half of the pumps are of {tag}" if tag else "one release only") in done.stdout
+
+
+def _counted(printed: str, what: str) -> int:
+    found = re.search(rf", {what} ([\d,]+)", printed)
+    assert found is not None, printed
+    return int(found[1].replace(",", ""))
 
 
 @pytest.fixture
