@@ -37,13 +37,13 @@ from backwave_django.core.terms import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from backwave_django.core.jobs import Enqueued, NewJob
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
     from backwave_django.core.limits import Cap
-    from backwave_django.core.outcomes import Outcome
+    from backwave_django.core.outcomes import Outcome, Reported
     from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
@@ -126,6 +126,19 @@ class Store(Protocol):
         A row that the database refuses as data is isolated: a success becomes
         ``dead_lettered`` (cause ``output``), anything else keeps its kind with cleaned detail.
         """
+
+    def report_inside(
+        self, outcome: Outcome, *, patience: timedelta | None, now: datetime
+    ) -> Reported:
+        """Apply the success of an atomic body in the open transaction that holds its writes.
+
+        Like a report of one. Only, rows that another transaction holds are waited for, no longer
+        than ``patience``: ``StoreUnavailable`` then. Unless the answer is ``applied``, and
+        whenever this raises, the caller has to roll that transaction back.
+        """
+
+    def is_recorded(self, *, job_id: UUID, run: int) -> bool:
+        """Tell whether a run of a job has succeeded: for who lost the answer to its commit."""
 
     def turn(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, *, now: datetime

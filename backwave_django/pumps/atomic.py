@@ -3,9 +3,8 @@
 The body runs in a transaction on Django's connection to the jobs' database. When it has returned,
 its outcome is applied there under the fence of its lease, as the last statements before the
 commit, so that the lease's row is locked for a moment only. Whatever else happens rolls back, and
-the pump reports it as of any other body. Whether an outcome counts is decided by the fence alone:
-where it is not known what became of a commit, saying "released" is always safe, because a release
-is refused once the lease is gone.
+the pump reports it as of any other body. What follows from each answer is decided in
+``core.commits``.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import connections, transaction
 
+from backwave_django.core import commits
 from backwave_django.core import events as e
 from backwave_django.core.errors import StoreError
-from backwave_django.core.outcomes import Verdict
-from backwave_django.core.verdicts import judge
+from backwave_django.core.outcomes import Outcome
 from backwave_django.pumps.failures import describe
 from backwave_django.store.faults import is_refused_data, is_transient, sqlstate
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
+    from backwave_django.core.jobs import LeasedJob
     from backwave_django.pumps.attempts import Assignment
     from backwave_django.pumps.clock import Clock
     from backwave_django.store.adapter import DatabaseStore
@@ -80,13 +80,9 @@ class Transactions:
         except _Undone as undone:
             return undone.ended
         except BaseException as error:
-            job_id = assignment.job.job_id
-            if committed:
-                logger.exception("job %s is committed; what came after failed", job_id)
-            elif self._is_in(store, assignment, error):
-                logger.warning("job %s is committed, though that answer was lost", job_id)
-            else:
-                return self._given_up(assignment, error, failed=failed)
+            if not committed:
+                return self._broken(store, assignment, error, failed=failed)
+            logger.exception("job %s is committed; what came after failed", assignment.job.job_id)
         return e.AttemptCommitted(lease_id=assignment.job.lease_id)
 
     def _record(
@@ -98,26 +94,41 @@ class Transactions:
         failed: Callable[[BaseException], e.AttemptReported],
     ) -> None:
         """Apply a success; raise ``_Undone`` for anything else."""
-        if not isinstance(ended, e.AttemptSucceeded):
-            raise _Undone(ended)
-        if assignment.void or assignment.signals.timed_out:
-            raise _Undone(_released(assignment))  # its outcome is decided, or others have its job
+        counts = not (assignment.void or assignment.signals.timed_out)
         now = self.clock.now()
-        outcome = judge(ended, job=assignment.job, signalled=None, now=now)
+        outcome = commits.after_body(ended, job=assignment.job, counts=counts, now=now)
+        if not isinstance(outcome, Outcome):
+            raise _Undone(outcome)
         try:
             row = store.report_inside(outcome, patience=self.patience, now=now)
         except StoreError as error:
-            raise _Undone(_refused(store, assignment, ended, error, failed)) from error
-        if row.verdict is not Verdict.APPLIED:
-            # The pump hears the same when it gives the lease back, and says so.
-            raise _Undone(_released(assignment))
+            raise _Undone(_refused(store, outcome, error, failed)) from error
+        undone = commits.after_fence(outcome, row)
+        if undone is not None:
+            raise _Undone(undone)
         assignment.committing = True
 
-    def _is_in(self, store: DatabaseStore, assignment: Assignment, error: BaseException) -> bool:
-        """Look whether a commit took effect whose answer was lost."""
+    def _broken(
+        self,
+        store: DatabaseStore,
+        assignment: Assignment,
+        error: BaseException,
+        *,
+        failed: Callable[[BaseException], e.AttemptReported],
+    ) -> e.AttemptEnded:
+        """Say how an attempt ended whose transaction could not begin, or whose commit failed."""
+        job, began = assignment.job, assignment.began_at
+        assert began is not None, "a body has begun"
         if not (assignment.committing and _heals(error)):
-            return False
-        job = assignment.job
+            assignment.committing = False
+            return failed(error)
+        recorded = assignment.committing = self._is_recorded(store, job)
+        if recorded:
+            logger.warning("job %s is committed, though that answer was lost", job.job_id)
+        return commits.after_silence(job.lease_id, started_at=began, recorded=recorded)
+
+    def _is_recorded(self, store: DatabaseStore, job: LeasedJob) -> bool:
+        """Look whether a commit took effect whose answer was lost."""
         try:
             connections[store.executor.using].close()
             return self.open_store().is_recorded(job_id=job.job_id, run=job.run)
@@ -125,23 +136,10 @@ class Transactions:
             logger.warning("job %s: no answer to its commit: %s", job.job_id, fault)
             return False
 
-    def _given_up(
-        self,
-        assignment: Assignment,
-        error: BaseException,
-        *,
-        failed: Callable[[BaseException], e.AttemptReported],
-    ) -> e.AttemptReported:
-        """Say how an attempt ended whose transaction could not begin, or not be committed."""
-        lost = assignment.committing and _heals(error)
-        assignment.committing = False
-        return _released(assignment) if lost else failed(error)
-
 
 def _refused(
     store: DatabaseStore,
-    assignment: Assignment,
-    ended: e.AttemptSucceeded,
+    outcome: Outcome,
     error: StoreError,
     failed: Callable[[BaseException], e.AttemptReported],
 ) -> e.AttemptReported:
@@ -149,14 +147,14 @@ def _refused(
     origin = error.__cause__ or error
     if is_refused_data(error):
         return e.AttemptOutputRefused(
-            lease_id=ended.lease_id,
-            started_at=ended.started_at,
-            finished_at=ended.finished_at,
+            lease_id=outcome.lease_id,
+            started_at=outcome.started_at,
+            finished_at=outcome.finished_at,
             failure=describe(origin),
         )
     if _heals(error) and not _closed_by_body(connections[store.executor.using]):
-        logger.warning("job %s is rolled back and given back: %s", assignment.job.job_id, error)
-        return _released(assignment)
+        logger.warning("job %s is rolled back and given back: %s", outcome.job_id, error)
+        return commits.after_fault(outcome)
     return failed(origin)  # the body left a transaction behind in which nothing can be written
 
 
@@ -169,9 +167,3 @@ def _closed_by_body(connection: BaseDatabaseWrapper) -> bool:
 
 def _heals(error: BaseException) -> bool:
     return is_transient(error) and sqlstate(error) != _SERIALIZATION_FAILURE
-
-
-def _released(assignment: Assignment) -> e.AttemptReleased:
-    job, began = assignment.job, assignment.began_at
-    assert began is not None, "a body has begun"
-    return e.AttemptReleased(lease_id=job.lease_id, started_at=began)

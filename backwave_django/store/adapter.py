@@ -119,16 +119,12 @@ class DatabaseStore:
     def report_inside(
         self, outcome: Outcome, *, patience: timedelta | None, now: datetime
     ) -> Reported:
-        """Apply the success of an atomic body in the open transaction that holds its writes.
-
-        Unless the answer is ``applied``, and whenever this raises, roll that transaction back.
-        No locked row is waited for longer than ``patience``.
-        """
+        """See ``Store.report_inside``."""
         return atomic.report_inside(self._room, outcome, patience=patience, now=now)
 
     @guarded
     def is_recorded(self, *, job_id: UUID, run: int) -> bool:
-        """Tell whether a run of a job has succeeded: for who lost the answer to its commit."""
+        """See ``Store.is_recorded``."""
         return atomic.is_recorded(self._room, job_id=job_id, run=run)
 
     @guarded

@@ -230,6 +230,17 @@ class Differential(RivalMachine):
         self.rivals.report(self.endings(picks, kinds))
 
     @precondition(lambda self: self.rivals.pairs)
+    @rule(pick=st.integers(0, 30), batch=st.lists(new_jobs, max_size=2))
+    def commit(self, pick: int, batch: list[dict[str, Any]]) -> None:
+        """An atomic body returns, having enqueued jobs of its own in its transaction."""
+        (pair,) = self.leases([pick])
+        jobs: list[NewJob] = []
+        for options in batch:
+            jobs.append(self.new_job(options, [job.id for job in jobs]))
+        self.rivals.commit(pair, self.ending("succeeded"), jobs)
+        self.take_up(job.id for job in jobs)
+
+    @precondition(lambda self: self.rivals.pairs)
     @rule(pump=pumps, picks=choices, told=choices, health=st.sampled_from(PumpHealth))
     def heartbeat(self, pump: UUID, picks: list[int], told: list[int], health: PumpHealth) -> None:
         status = PumpStatus(health=health, executing=len(picks))

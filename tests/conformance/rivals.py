@@ -7,7 +7,7 @@ The clock of an answer and the cursor over limit keys are advice, and not compar
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from itertools import count
@@ -20,7 +20,7 @@ from backwave_django.core.jobs import LeasedJob, NewJob
 from backwave_django.core.leases import Beat, Progress
 from backwave_django.core.memory import MemoryStore, Snapshot
 from backwave_django.core.memory.rows import ActionRow
-from backwave_django.core.outcomes import Outcome, Reported
+from backwave_django.core.outcomes import Outcome, Reported, Verdict
 from backwave_django.core.schedules import Decision
 from backwave_django.store.adapter import DatabaseStore
 from backwave_django.store.executor import Executor
@@ -28,6 +28,10 @@ from tests.builders import T0, uid
 from tests.conformance.observing import observe_database
 
 MakeOutcome = Callable[[LeasedJob], Outcome]
+
+
+class RolledBack(Exception):
+    """The outcome of an atomic body was not applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,29 @@ class Rivals:
         ours = self.ours.report([make(pair.ours) for pair, make in ends], now=self.now)
         theirs = self.theirs.report([make(pair.theirs) for pair, make in ends], now=self.now)
         assert list(map(verdict, theirs.rows)) == list(map(verdict, ours.rows))
+
+    def commit(self, pair: Pair, make: MakeOutcome, writes: Sequence[NewJob]) -> None:
+        """End an atomic body that enqueued jobs: they come with its success, or not at all."""
+        written, row = self._committed(pair, make, writes)
+        if row.verdict is Verdict.APPLIED:
+            assert attempt(lambda store: store.enqueue(writes), self.ours) == written
+        ours = self.ours.report_inside(make(pair.ours), patience=None, now=self.now)
+        assert verdict(row) == verdict(ours)
+        job_id, run = pair.ours.job_id, pair.ours.run
+        self.both(lambda store: store.is_recorded(job_id=job_id, run=run))
+
+    def _committed(
+        self, pair: Pair, make: MakeOutcome, writes: Sequence[NewJob]
+    ) -> tuple[Any, Reported]:
+        answers: list[Any] = []
+        with suppress(RolledBack), self.theirs.executor.transaction():
+            answers.append(attempt(lambda store: store.enqueue(writes), self.theirs))
+            row = self.theirs.report_inside(make(pair.theirs), patience=None, now=self.now)
+            answers.append(row)
+            if row.verdict is not Verdict.APPLIED:
+                raise RolledBack
+        written, row = answers
+        return written, row
 
     def turn(self, ends: Sequence[tuple[Pair, MakeOutcome]], request: ClaimRequest) -> None:
         """Report to both and claim from both."""

@@ -1,7 +1,7 @@
 """The stores under test, each with what the contract has no verb for."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -25,6 +25,8 @@ class Subject:
 
     store: Store
     observe: Callable[[], Snapshot]
+    #: A transaction around the block; the reference has none that could be rolled back.
+    transaction: Callable[[], AbstractContextManager[None]]
     #: Another transaction holds the row of this job (or of its lease) inside the block.
     hold_job: Callable[[UUID], AbstractContextManager[None]]
     hold_lease: Callable[[UUID], AbstractContextManager[None]]
@@ -67,6 +69,7 @@ def memory_subject(settings: StoreSettings) -> Subject:
     return Subject(
         store=store,
         observe=store.snapshot,
+        transaction=nullcontext,
         hold_job=hold,
         hold_lease=lambda job_id: hold(store.tables.lease_of[job_id].id),
         hold_schedule=hold_schedule,
@@ -93,6 +96,7 @@ def database_subject(store: DatabaseStore) -> Subject:
     return Subject(
         store=store,
         observe=observe_database,
+        transaction=store.executor.transaction,
         hold_job=lambda job_id: held_row(models.Job, id=job_id),
         hold_lease=lambda job_id: held_row(models.Lease, job_id=job_id),
         hold_schedule=lambda name: held_row(models.Schedule, name=name),

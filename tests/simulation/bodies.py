@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from backwave_django.core import events as e
 from backwave_django.core.commands import CancelReason
 from backwave_django.core.jobs import LeasedJob
 from backwave_django.core.outcomes import Failure, Unroutable
 from tests.simulation.plans import Behaviour, JobPlan
+
+if TYPE_CHECKING:
+    from tests.simulation.transactions import Transaction
 
 OOPS = Failure("ValueError", "oops")
 RETURN: Behaviour = ("return", 0.05, True)
@@ -41,12 +45,19 @@ class Body:
     replaced: bool = False
     #: Grows when the end is moved, so that the old one is recognised.
     version: int = 0
+    #: That of an atomic body.
+    transaction: "Transaction | None" = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has returned or raised, and only its transaction is not over."""
+        return self.transaction is not None and self.transaction.ending
 
     @property
     def began(self) -> bool:
         return self.kind not in BODILESS
 
-    def ends(self, *, now: datetime) -> e.AttemptEnded:
+    def ends(self, *, now: datetime) -> e.AttemptReported:
         """The event that the worker puts into the inbox."""
         lease = self.job.lease_id
         gives_in = self.heeds and (self.asked is not None or self.stopping)
@@ -55,7 +66,7 @@ class Body:
             return e.AttemptSucceeded(lease, self.started_at, now, f'"{self.job.run}"', "{}")
         return self._other(kind, now=now)
 
-    def _other(self, kind: str, *, now: datetime) -> e.AttemptEnded:
+    def _other(self, kind: str, *, now: datetime) -> e.AttemptReported:
         lease, began = self.job.lease_id, self.started_at
         match kind:
             case "unknown" | "arguments":

@@ -15,6 +15,7 @@ from backwave_django.core.leases import PumpInfo
 from backwave_django.core.retries import Retry, RetryTable
 from tests.simulation.bodies import Body, behaviour
 from tests.simulation.plans import Group, NodePlan
+from tests.simulation.transactions import begin
 from tests.simulation.trips import Errand, Trip
 from tests.simulation.vigil import Notes
 
@@ -111,10 +112,17 @@ class Node:
     def crash(self) -> None:
         """Everything in memory is gone. What is under way to the store is not."""
         if self.alive:
-            self.life += 1
-            self.alive = False
-            self.bodies = {}
+            self._forget()
             self.trouble_at = self._world.time
+
+    def _forget(self) -> None:
+        """This life is over, and that of all bodies with it."""
+        self.life += 1
+        self.alive = False
+        bodies, self.bodies = self.bodies, {}
+        for body in bodies.values():
+            if body.transaction is not None:
+                body.transaction.die()
 
     def freeze(self) -> None:
         """Stop the process, bodies and all, as a suspended machine does."""
@@ -132,8 +140,10 @@ class Node:
         self.frozen = False
         self.trouble_at = self.odd_at = self._world.time
         self.offset -= clock_stood_for
-        for body in self.bodies.values():
+        for body in tuple(self.bodies.values()):
             self._ends_in(body, body.left)
+            if body.transaction is not None:
+                body.transaction.thaw()
         while self._stash:
             self.hear(*self._stash.popleft())
         self.turn()
@@ -321,13 +331,11 @@ class Node:
         self._pending.clear()
         self.endings.append(Ended(self._world.time, command))
         self._world.watch.vigil.ended(self, command)
-        self.life += 1
-        self.alive = False
+        self._forget()
         world = self._world
         if not world.weather.is_cut_off(self.number, world.time):
             problem = command.reason if isinstance(command, c.Halt) else ""
             world.store.retire(pump_id=self.pump_id, problem=problem, now=self.now())
-        self.bodies = {}
         if not world.closing and world.plan.level != "permanent":
             world.after(1.0, self.start)
 
@@ -339,10 +347,13 @@ class Node:
         kind, span, heeds = behaviour(story, job.run, knows=self.group.knows, extra=extra)
         body = Body(job, kind, heeds, self.now(), world.time + span)
         self.bodies[job.lease_id] = body
+        span = begin(world, self, body, span)
         world.watch.executed(self, body)
         self._ends_in(body, span)
 
     def _ends_in(self, body: Body, span: float) -> None:
+        if body.is_over:
+            return
         body.ends_at = self._world.time + span
         body.version += 1
         version, life = body.version, self.life
@@ -350,6 +361,9 @@ class Node:
 
     def _body_ends(self, body: Body, version: int, life: int) -> None:
         if (version, life) != (body.version, self.life) or self.frozen:
+            return
+        if body.transaction is not None:
+            body.transaction.body_ended()
             return
         del self.bodies[body.job.lease_id]
         event = body.ends(now=self.now())

@@ -49,6 +49,7 @@ for _kind in ("Report", "Release", "Recover", "ExpireLeases", "Dispose"):
     MOVES[_kind] = ENDS | SETTLING
 for _kind in ("cancel", "Settle"):
     MOVES[_kind] |= SETTLING
+MOVES["Commit"] = SETTLING | {(JobState.LEASED, JobState.SUCCEEDED)}
 MOVES["cancel workflow"] = MOVES["cancel"]
 MOVES["retry workflow"] = {
     (state, after) for state in TERMINAL for after in (JobState.SCHEDULED, JobState.AWAITING)

@@ -119,6 +119,8 @@ class Plan:
     observed: list[str] = field(default_factory=list)
     #: The batches of jobs that are workflows.
     workflows: list[int] = field(default_factory=list)
+    #: The job types whose bodies are atomic.
+    atomic: list[str] = field(default_factory=list)
     #: What a failing run broke, for the reader.
     broke: str = ""
 

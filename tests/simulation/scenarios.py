@@ -35,6 +35,26 @@ COMMANDS = (
     "LoadSchedules",
     "Mint",
 )
+#: What may become of the statements of an atomic body's worker.
+ATOMIC_FAULTS = (
+    ("Begin", "before"),
+    ("Commit", "after"),
+    ("Commit", "after"),
+    ("Commit", "late"),
+    ("Commit", "late"),
+    ("Commit", "before"),
+    ("Commit", "slow"),
+    ("Commit", "slow"),
+    ("Commit", "crash"),
+    ("Commit", "freeze"),
+    ("Fence", "freeze"),
+    ("Fence", "freeze"),
+    ("Fence", "after"),
+    ("Fence", "slow"),
+    ("Fence", "crash"),
+    ("Look", "before"),
+    ("Look", "slow"),
+)
 #: Everything that may go wrong; a run draws which of these it has, and how much of each.
 FAULT_KINDS = (
     "crash",
@@ -94,7 +114,23 @@ def draw(seed: int, *, level: str | None = None) -> Plan:
     )
     faults = [] if level == "none" else _faults(rng, plan)
     # Drawn from a source of its own: the rest of a seed's plan stays what it was without this.
-    return with_reactions(Random(-1 - seed), Plan(**{**vars(plan), "faults": faults}))  # noqa: S311 - as above
+    plan = with_reactions(Random(-1 - seed), Plan(**{**vars(plan), "faults": faults}))  # noqa: S311 - as above
+    return with_atomic(Random(f"atomic bodies of {seed}"), plan)  # noqa: S311 - as above
+
+
+def with_atomic(rng: Random, plan: Plan) -> Plan:
+    """Let the bodies of some job types be atomic, and the end of some of them go wrong."""
+    if rng.random() < 0.6:
+        return plan
+    atomic = [name for name in WIRE_NAMES if name != "unknown" and rng.random() < 0.6]
+    if not atomic:
+        return plan
+    faults = list(plan.faults)
+    for _ in range(0 if plan.level == "none" else rng.choice((0, 2, 4, 8))):
+        what, how = rng.choice(ATOMIC_FAULTS)
+        node, nth = rng.randrange(len(plan.nodes)), rng.choice((0, 0, 1, rng.randint(0, 8)))
+        faults.append(Fault(kind="round trip", node=node, what=what, nth=nth, how=how))
+    return Plan(**{**vars(plan), "atomic": atomic, "faults": faults})
 
 
 def with_reactions(rng: Random, plan: Plan) -> Plan:

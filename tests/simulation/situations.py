@@ -94,6 +94,24 @@ NAMED = (
     "observer: told",
     "observer: told of a loss",
     "observer: its own end is told to none",
+    "atomic: committed",
+    "atomic: committed for the dead",
+    "atomic: committed past its time-out",
+    "atomic: could not begin",
+    "atomic: failed, rolled back",
+    "atomic: cancelled, rolled back",
+    "atomic: snoozed, rolled back",
+    "atomic: timed out, rolled back",
+    "atomic: abandoned, rolled back",
+    "atomic: stale, rolled back",
+    "atomic: killed before its commit",
+    "atomic: session lost",
+    "atomic: waited for a lock",
+    "atomic: given back unapplied",
+    "atomic: answer lost, committed",
+    "atomic: answer lost, not committed",
+    "atomic: answer lost, not seen",
+    "atomic: committed when given up",
     "first loss",
     "later loss",
 )
@@ -155,7 +173,7 @@ def _of_kind(step: "Step") -> Iterator[str]:
     match step.kind:
         case "Claim":
             yield from _of_claim(step)
-        case "Report" | "Release":
+        case "Report" | "Release" | "Commit":
             yield from _of_report(step)
         case "Recover" if step.ended:
             yield "orphan recovered"
@@ -201,6 +219,18 @@ def _of_report(step: "Step") -> Iterator[str]:
             yield "success beat a cancellation"
     if isinstance(step.request, c.Release):
         yield "release at drain"
+    if step.kind == "Commit":
+        yield from _of_commit(step)
+
+
+def _of_commit(step: "Step") -> Iterator[str]:
+    node = step.node
+    if node is None or not node.alive:
+        yield "atomic: committed for the dead"
+    elif step.request.lease_id in node.bodies:
+        yield "atomic: committed"
+    else:
+        yield "atomic: committed when given up"
 
 
 def hear(world: "World", event: e.Event) -> None:

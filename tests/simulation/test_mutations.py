@@ -1,5 +1,6 @@
 import pytest
 
+from tests.simulation.atomic_mutations import ATOMIC
 from tests.simulation.mutations import MUTATIONS, mutated
 from tests.simulation.reaction_mutations import REACTIONS
 from tests.simulation.scenarios import draw
@@ -9,7 +10,9 @@ from tests.simulation.world import run
 SEEDS = 200
 
 
-@pytest.mark.parametrize("mutation", [*MUTATIONS, *REACTIONS], ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize(
+    "mutation", [*MUTATIONS, *REACTIONS, *ATOMIC], ids=lambda mutation: mutation.name
+)
 def test_mutation_is_caught(mutation, record_property):
     seeds = range(mutation.first, mutation.first + SEEDS)
     with mutated(mutation):

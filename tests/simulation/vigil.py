@@ -34,6 +34,8 @@ class Notes:
     #: Leases that a heartbeat said are lost, and such that are to be cancelled.
     lost: set[UUID] = field(default_factory=set)
     cancelled: set[UUID] = field(default_factory=set)
+    #: Leases of atomic bodies that are known to be committed.
+    committed: set[UUID] = field(default_factory=set)
     polled_at: float = -1e9
     hasty: int = 0
 
@@ -78,6 +80,9 @@ class Vigil:
 
     def told(self, node: "Node", event: e.Event) -> None:
         """A node is about to take in an event."""
+        lease_id = getattr(event, "lease_id", None) if node.notes.committed else None
+        if lease_id in node.notes.committed:
+            node.notes.answered.add(lease_id)
         match event:
             case e.ReportReturned(answer=answer):
                 done = (row.lease_id for row in answer.rows if row.verdict is not Verdict.BUSY)
@@ -136,6 +141,8 @@ class Vigil:
             self._body_in_time(node, body)
             attempt = driver._holdings.running.get(lease_id)
             lost = lease_id not in self._world.store.tables.leases
+            if lost and self._watch.ledger[body.job.job_id][body.job.run]:
+                continue  # an atomic body that is committed ended its lease itself
             if lost and attempt is not None and not attempt.void:
                 old = (node.now() - body.started_at).total_seconds() > self._world.plan.lease
                 self._require("lost-lease-abandoned", not old, f"{node}: {body.job.job_id.int}")

@@ -1,6 +1,6 @@
 """The watch over a run: it sees every step of the store and of the nodes, and asks the oracles."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from copy import copy
 from datetime import datetime
@@ -12,7 +12,7 @@ from backwave_django.core.contract import SweepAnswer
 from backwave_django.core.memory.rows import LeaseRow
 from backwave_django.core.outcomes import OutcomeKind
 from backwave_django.core.states import TERMINAL
-from tests.simulation import fences, oracles, rates, reactions, situations, ticks
+from tests.simulation import atomicity, fences, oracles, rates, reactions, situations, ticks
 from tests.simulation.bodies import Body
 from tests.simulation.oracles import ORACLES, Violated
 from tests.simulation.steps import Step, look, look_at_edges
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Steps that, when they changed no job, changed nothing else either.
 QUIET_STEPS = {"Report", "Release", "Recover", "ExpireLeases", "Dispose", "Settle", "Purge"}
 
-WITNESSED: dict[type[e.AttemptEnded], set[OutcomeKind]] = {
+WITNESSED: dict[type[e.AttemptReported], set[OutcomeKind]] = {
     e.AttemptSucceeded: {OutcomeKind.SUCCEEDED},
     e.AttemptFailed: {OutcomeKind.FAILED, OutcomeKind.GAVE_UP},
     e.AttemptOutputRefused: {OutcomeKind.OUTPUT_REFUSED},
@@ -33,6 +33,8 @@ WITNESSED: dict[type[e.AttemptEnded], set[OutcomeKind]] = {
     e.AttemptSnoozed: {OutcomeKind.SNOOZED},
     e.AttemptUnroutable: {OutcomeKind.UNROUTABLE},
     e.AttemptUndecodable: {OutcomeKind.UNDECODABLE},
+    # An atomic body whose success was rolled back: as if it had not been.
+    e.AttemptReleased: set(),
 }
 
 
@@ -45,10 +47,11 @@ def _tells(kind: str, answer: Any) -> bool:
 
 #: Steps that may end leases.
 LEASE_ENDERS = {"Report", "Release", "Recover", "ExpireLeases", "Dispose", "cancel"} | {
-    "cancel workflow"
+    "cancel workflow",
+    "Commit",
 }
 #: Importing them registers their invariants.
-JUDGES = (oracles, fences, rates, ticks, reactions)
+JUDGES = (oracles, fences, rates, ticks, reactions, atomicity)
 
 
 class Watch:
@@ -67,6 +70,8 @@ class Watch:
         self.truth: dict[UUID, set[OutcomeKind]] = {}
         #: The runs in which a body began.
         self.begun: set[tuple[UUID, int]] = set()
+        #: What atomic bodies wrote and committed: how often each run of a job did.
+        self.ledger: dict[UUID, Counter[int]] = defaultdict(Counter)
         self.clock_stepped_at = -1e9
         #: When jobs started, by the kind of rate that they count against and its queue or key.
         self.starts: dict[tuple[str, str], list[datetime]] = {}
@@ -181,7 +186,12 @@ class Watch:
         if body.began:
             self.begun.add((body.job.job_id, body.job.run))
 
-    def body_ended(self, body: Body, event: e.AttemptEnded) -> None:
+    @property
+    def atomic(self) -> list[str]:
+        """The job types whose bodies are atomic."""
+        return self._world.plan.atomic
+
+    def body_ended(self, body: Body, event: e.AttemptReported) -> None:
         if not body.void:
             self.truth[body.job.lease_id] = WITNESSED[type(event)]
 
@@ -190,6 +200,8 @@ class Watch:
     def close(self) -> None:
         """Look once more at everything, when all is quiet."""
         tables = self._world.store.tables
+        amiss = list(atomicity.amiss(self, tables, tables.jobs))
+        self.require("write-iff-success", not amiss, "; ".join(amiss))
         if self._world.plan.level == "permanent":
             return
         stuck = [

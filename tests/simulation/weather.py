@@ -28,7 +28,7 @@ class Weather:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._cut_off: dict[int, list[Window]] = {}
-        self._outages: list[Window] = []
+        self.outages: list[Window] = []
         self._hints: dict[int, list[Window]] = {}
         self._trips: dict[tuple[int, str, int], str] = {}
         self._slow: dict[tuple[int, int], float] = {}
@@ -44,7 +44,7 @@ class Weather:
             case "isolate" if fault.node is not None:
                 self._cut_off.setdefault(fault.node, []).append(window)
             case "outage":
-                self._outages.append(window)
+                self.outages.append(window)
             case "hints" if fault.node is not None:
                 self._hints.setdefault(fault.node, []).append(window)
             case "round trip" if fault.node is not None:
@@ -57,14 +57,14 @@ class Weather:
     @property
     def clears_at(self) -> float:
         """When the last fault that heals has healed."""
-        windows = [self._outages, *self._cut_off.values()]
+        windows = [self.outages, *self._cut_off.values()]
         spans = [one.ends for some in windows for one in some if one.ends != FOREVER]
         spans += [fault.at + max(fault.lasts, 0.0) for fault in self.timed]
         return max(spans, default=0.0)
 
     def is_down(self, time: float) -> bool:
         """Whether the store is out for everybody."""
-        return any(window.covers(time) for window in self._outages)
+        return any(window.covers(time) for window in self.outages)
 
     def is_cut_off(self, node: int, time: float) -> bool:
         """Whether a node cannot reach the store."""
@@ -76,10 +76,10 @@ class Weather:
 
     def down_until(self, time: float) -> float:
         """When the outage that lasts now is over."""
-        return max((w.ends for w in self._outages if w.covers(time)), default=time)
+        return max((w.ends for w in self.outages if w.covers(time)), default=time)
 
     def outage_met(self, *, begins: float, ends: float) -> bool:
-        return any(window.meets(begins, ends) for window in self._outages)
+        return any(window.meets(begins, ends) for window in self.outages)
 
     def hint(self, node: int, time: float) -> str:
         """What becomes of a hint that is on its way to a node now."""

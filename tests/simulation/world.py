@@ -17,6 +17,7 @@ from tests.simulation.operators import Operators
 from tests.simulation.oracles import Violated
 from tests.simulation.plans import Fault, Plan
 from tests.simulation.reactions import Audience
+from tests.simulation.sessions import LOCK_TRIED_EVERY, Sessions
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
 from tests.simulation.work import Work
@@ -65,6 +66,7 @@ class World:
             ),
         )
         self.watch = Watch(self)
+        self.sessions = Sessions(self)
         groups = {group.name: group for group in plan.groups}
         self.nodes = [
             Node(self, number=number, plan=node, group=groups[node.group])
@@ -129,6 +131,8 @@ class World:
         self.operators.begin()
         for fault in self.weather.timed:
             self.after(fault.at, partial(self._strike, fault))
+        for outage in self.weather.outages if self.plan.atomic else ():
+            self.after(outage.begins, self.sessions.end_all)
 
     def _live(self) -> None:
         calm_from = max(self.plan.ends, self.weather.clears_at)
@@ -209,10 +213,18 @@ class World:
         """Another transaction holds a job and its lease for a while."""
         job_id, tables = self.work.ids[int(fault.what)], self.store.tables
         lease = tables.lease_of.get(job_id)
+        if job_id in self.sessions.locked:
+            self.after(LOCK_TRIED_EVERY, partial(self._hold, fault))
+            return
         for row_id in (job_id, lease.id if lease else job_id):
             self.store.hold(row_id)
             self.watch.held_until[row_id] = self.time + fault.lasts
-            self.after(fault.lasts, partial(self.store.release, row_id))
+            self.after(fault.lasts, partial(self._let_go, row_id))
+
+    def _let_go(self, row_id: UUID) -> None:
+        # Where holds overlap, the first that ends is the end of all: others may lock the row then.
+        if row_id not in self.sessions.locked:
+            self.store.release(row_id)
 
 
 def is_over(state: object) -> bool:

@@ -6,13 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 from backwave_django.core.contract import ReportAnswer
+from backwave_django.core.errors import StoreUnavailable
 from backwave_django.core.memory.endings import Ending, Record, end_lease, note_body, settle
 from backwave_django.core.outcomes import OutcomeKind, Reported, Unroutable, Verdict
 from backwave_django.core.states import TERMINAL, Cause, JobState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from backwave_django.core.memory.rows import JobRow
@@ -26,6 +27,25 @@ def report(tables: Tables, outcomes: Sequence[Outcome], *, now: datetime) -> Rep
     rows = tuple(_apply(tables, outcome, ended, now=now) for outcome in outcomes)
     settle(tables, ended, now=now)
     return ReportAnswer(rows=rows, clock=tables.clock())
+
+
+def report_inside(
+    tables: Tables, outcome: Outcome, *, patience: timedelta | None, now: datetime
+) -> Reported:
+    """Apply the success of an atomic body; a row that is held is as good as waited for."""
+    (row,) = report(tables, [outcome], now=now).rows
+    if row.verdict is Verdict.BUSY:
+        raise StoreUnavailable(f"job {outcome.job_id} is held, for longer than {patience}")
+    return row
+
+
+def is_recorded(tables: Tables, *, job_id: UUID, run: int) -> bool:
+    """Tell whether a run of a job has succeeded, by its history or by the job itself."""
+    history = tables.outcomes.get(job_id, ())
+    if any(row.run == run and row.kind is OutcomeKind.SUCCEEDED for row in history):
+        return True
+    job = tables.jobs.get(job_id)
+    return job is not None and job.run == run and job.state is JobState.SUCCEEDED
 
 
 def _apply(tables: Tables, outcome: Outcome, ended: list[UUID], *, now: datetime) -> Reported:

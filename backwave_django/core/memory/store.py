@@ -24,7 +24,7 @@ from backwave_django.core.memory.workflows import WorkflowDesk, start_workflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from backwave_django.core.contract import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
     from backwave_django.core.limits import Cap
     from backwave_django.core.memory.rows import Snapshot
-    from backwave_django.core.outcomes import Outcome
+    from backwave_django.core.outcomes import Outcome, Reported
     from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
@@ -117,6 +117,17 @@ class MemoryStore:
     def report(self, outcomes: Sequence[Outcome], *, now: datetime) -> ReportAnswer:
         """See ``Store.report``."""
         return reports.report(self.tables, outcomes, now=now)
+
+    @reacting
+    def report_inside(
+        self, outcome: Outcome, *, patience: timedelta | None, now: datetime
+    ) -> Reported:
+        """See ``Store.report_inside``. There is nobody who would let go of a row meanwhile."""
+        return reports.report_inside(self.tables, outcome, patience=patience, now=now)
+
+    def is_recorded(self, *, job_id: UUID, run: int) -> bool:
+        """See ``Store.is_recorded``."""
+        return reports.is_recorded(self.tables, job_id=job_id, run=run)
 
     def turn(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, *, now: datetime
