@@ -38,6 +38,7 @@ ATOMIC = (
         "memory.reports:is_recorded",
         "job is not None and job.run == run and job.state is JobState.SUCCEEDED",
         "True",
+        first=108,
     ),
     Mutation(
         "a committed body keeps its slot",

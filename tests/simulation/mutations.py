@@ -77,6 +77,7 @@ DRIVER = (
         "driver:Driver._reported",
         "busy[row.lease_id] = outcome",
         "outcome = None",
+        first=64,
     ),
     Mutation(
         "running bodies hold no slots",
@@ -119,6 +120,7 @@ DRIVER = (
         "driver:Driver._overdue_drain",
         "self._bodies.release(now=self._now)",
         "self._handed_back = True",
+        first=30,
     ),
     Mutation(
         "a drain does not wait for outcomes",
@@ -143,6 +145,7 @@ DRIVER = (
         "upkeep:Contact.may_expire",
         "now - self._unbroken_since >= self._interval",
         "True",
+        first=115,
     ),
     Mutation(
         "lapsed leases are not swept",
@@ -218,7 +221,7 @@ STORE = (
         "memory.reports:_apply",
         "tables.leases.get(outcome.lease_id)",
         "tables.leases.get(outcome.lease_id) or tables.lease_of.get(outcome.job_id)",
-        first=690,
+        first=780,
     ),
     Mutation(
         "an attempt is not counted",
@@ -244,6 +247,7 @@ STORE = (
         "memory.claims:_Room.take",
         "if self.next_token(queue, key) > self.now:",
         "if False:",
+        first=42,
     ),
     Mutation(
         "a start takes no token of its queue",
@@ -304,6 +308,7 @@ STORE = (
         "memory.endings:settle",
         "tables.settle_queue[parent] = None",
         "tables.settle_queue.pop(parent, None)",
+        first=38,
     ),
     Mutation(
         "heartbeats renew nothing",

@@ -38,6 +38,7 @@ REACTIONS = (
         "memory.workflows:WorkflowDesk._bring_back",
         "self._tables.move(job, born.state, at=self._now)",
         "self._tables.move(job, JobState.SCHEDULED, at=self._now)",
+        first=82,
     ),
     Mutation(
         "what is done to a workflow leaves no trace",
@@ -56,5 +57,6 @@ REACTIONS = (
         "retries:due_after_loss",
         "if attempt == 1:",
         "if attempt >= 1:",
+        first=78,
     ),
 )
