@@ -51,7 +51,7 @@ NOTHING: Final = LaneCounts(
 # as few as they are: nothing indexes their state.
 _HALF = "SELECT 1 AS one FROM {job} WHERE state = 'scheduled' AND limit_key IS {null} LIMIT {most}"
 _LEASED = "SELECT 1 AS one FROM {job} WHERE state = 'leased' LIMIT {most}"
-_AWAITING = "SELECT DISTINCT child_id AS one FROM {edge} WHERE NOT settled LIMIT {most}"
+_AWAITING = "SELECT DISTINCT child_id AS one FROM {edge} WHERE settled = {no} LIMIT {most}"
 _ENDED = (
     "SELECT 1 AS one FROM {job} WHERE state = '{state}' "
     "AND state IN ('succeeded', 'dead_lettered', 'quarantined', 'expired', 'cancelled') "
@@ -71,13 +71,15 @@ _LANE_RUNNING = (
 
 def job_counts() -> dict[JobState, Capped]:
     """Return how many jobs are in each state, in one statement."""
-    words = {"job": table("job"), "edge": table("edge"), "most": CAP + 1}
+    here = connection()
+    no = "false" if here.vendor == "postgresql" else "0"
+    words = {"job": table("job"), "edge": table("edge"), "most": CAP + 1, "no": no}
     halves = [_HALF.format(null=null, **words) for null in ("NULL", "NOT NULL")]
     columns = [" + ".join(_COUNT.format(rows=half) for half in halves)]
     columns += [_COUNT.format(rows=rows.format(**words)) for rows in (_AWAITING, _LEASED)]
     ended = list(JobState)[3:]
     columns += [_COUNT.format(rows=_ENDED.format(state=state, **words)) for state in ended]
-    with connection().cursor() as cursor:
+    with here.cursor() as cursor:
         cursor.execute("SELECT " + ", ".join(columns))
         row = cursor.fetchone()
     return dict(zip(JobState, map(_capped, row), strict=True))

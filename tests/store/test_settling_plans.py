@@ -1,0 +1,72 @@
+"""What settles and cancels finds edges and jobs by their keys, however many there are."""
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from backwave_django.store import PumpStore
+from backwave_django.store.applying_sqlite import _HELD
+from backwave_django.store.names import Statement
+from backwave_django.store.settling import (
+    _APPEND,
+    _CANCEL,
+    _CHILDREN,
+    _COUNT,
+    _MARK,
+    _QUEUE_OPEN,
+    _RELEASE,
+    _open,
+)
+from tests.builders import T0, uid
+from tests.store.test_plans import kept_plan, unbounded
+
+JOBS = [uid(1), uid(2)]
+STATEMENTS = {
+    "edges": (_open("postgresql", 1_001), {"parents": JOBS}),
+    "children": (_CHILDREN, {"children": JOBS}),
+    "marks": (_MARK, {"edges": [1, 2]}),
+    "counts": (_COUNT, {"jobs": JOBS, "settled": 1}),
+    "releases": (_RELEASE, {"jobs": JOBS, "due": T0}),
+    "queue": (_QUEUE_OPEN, {"parents": JOBS}),
+    "cancels": (_CANCEL, {"jobs": JOBS, "cause": "operator", "now": T0}),
+    "history": (_APPEND, {"jobs": JOBS, "cause": "operator", "now": T0}),
+}
+
+
+@pytest.mark.vendor("postgresql")
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_settling_that_was_planned_over_empty_tables_reads_by_keys(
+    store: PumpStore, name: str
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE backwave_job, backwave_dependency, backwave_settlequeue")
+    statement, parameters = STATEMENTS[name]
+    store.executor.execute(statement, parameters)
+    found = kept_plan(store, statement)
+    assert unbounded(found) == []
+    entered = {node["Index Name"] for node in found if "Index Name" in node}
+    assert (name in {"edges", "queue"}) == ("backwave_dependency_open" in entered)
+
+
+# SQLite takes a partial index only if the statement repeats its condition word by word.
+@pytest.mark.vendor("sqlite")
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (_open("sqlite", 1_001), "backwave_dependency_open"),
+        (_QUEUE_OPEN, "backwave_dependency_open"),
+        (_HELD, "backwave_dependency_open"),
+    ],
+    ids=["edges", "queue", "report"],
+)
+def test_sqlite_enters_edges_by_their_parents(
+    store: PumpStore, statement: Statement, index: str
+) -> None:
+    text = statement.on("sqlite3")
+    explain = Statement("SELECT 1")
+    explain._texts = {"sqlite3": f"EXPLAIN QUERY PLAN {text}"}
+    parameters: dict[str, Any] = dict.fromkeys(re.findall(r":([a-z]\w*)", text), "[]")
+    steps = [row[3] for row in store.executor.fetch(explain, parameters)]
+    assert any(f"INDEX {index} (parent_id=?" in step for step in steps), steps
