@@ -82,14 +82,17 @@ def resume(queue: str, *, actor: Actor, now: datetime) -> None:
 
 
 def limit_queue(queue: str, limit: int | None, *, actor: Actor, now: datetime) -> None:
-    """Let at most ``limit`` jobs of ``queue`` run at once, anywhere; ``None`` lifts the limit."""
+    """Let at most ``limit`` jobs of ``queue`` run at once, anywhere.
+
+    ``None`` forgets what operators chose: what the settings say holds again, or no limit.
+    """
     _check_queue(queue)
     _check_reason(actor, required=True)
     default_store().set_queue_limit(queue, limit, actor=actor, now=now)
 
 
 def rate_queue(queue: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
-    """Let at most so many jobs of ``queue`` start in a period; ``None`` lifts the rate."""
+    """Let at most so many jobs of ``queue`` start in a period; ``None`` as for its limit."""
     _check_queue(queue)
     _check_reason(actor, required=True)
     default_store().set_queue_rate(queue, rate, actor=actor, now=now)

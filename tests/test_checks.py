@@ -67,6 +67,16 @@ def test_wrong_dial_is_an_error_with_its_id_and_what_to_write():
     )
 
 
+def test_limit_of_a_queue_that_cannot_be_is_an_error():
+    with override_settings(BACKWAVE={"LIMITS": {"mail": {"LIMIT": 5, "RATE": "0/second"}}}):
+        (found,) = run_checks(tags=["backwave"])
+    assert found == Error(
+        'BACKWAVE["LIMITS"]["mail"]["RATE"] is \'0/second\'.',
+        hint="Write 1 to 1,000,000 starts.",
+        id="backwave.E037",
+    )
+
+
 def test_heartbeat_as_long_as_the_lease_is_an_error():
     with override_settings(BACKWAVE={"GROUPS": {"a": {"HEARTBEAT_INTERVAL": 60}}}):
         (found,) = check_dials()

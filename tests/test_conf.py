@@ -8,6 +8,9 @@ from django.test import override_settings
 from backwave_django import conf
 from backwave_django.core.contract import History
 from backwave_django.core.errors import ConfigurationError
+from backwave_django.core.limits import Cap
+from backwave_django.core.queues import QueueDefaults
+from backwave_django.core.rates import Rate
 from backwave_django.core.retries import Retry
 
 SECOND = timedelta(seconds=1)
@@ -85,10 +88,23 @@ def test_retention_of_none_keeps_for_ever():
     assert config.store_settings.retention is config.retention
 
 
-def test_windows_are_kept_in_one_spelling_and_named_for_every_queue():
-    config, problems = read({"WINDOWS": {"reports": "mon 8:00-12:00 UTC"}})
+def test_limits_and_windows_are_named_for_every_queue_and_kept_in_one_spelling():
+    limits = {
+        "mail": 20,
+        "none": 0,
+        "crawl": {"LIMIT": 5, "RATE": "10 / 1 seconds"},
+        "sms": {"RATE": "100/minute"},
+    }
+    config, problems = read({"LIMITS": limits, "WINDOWS": {"sms": "mon 8:00-12:00 UTC"}})
     assert problems == ()
-    assert config.declared_windows == {"reports": "Mon 08:00-12:00 UTC", "default": None}
+    assert config.declared_queues == {
+        "default": QueueDefaults(),
+        "mail": QueueDefaults(Cap(20)),
+        "none": QueueDefaults(Cap(0)),
+        "crawl": QueueDefaults(Cap(5, Rate(10, 1, "second"))),
+        "sms": QueueDefaults(Cap(None, Rate(100, 1, "minute")), "Mon 08:00-12:00 UTC"),
+    }
+    assert read({})[0].declared_queues == {"default": QueueDefaults()}
 
 
 def test_config_names_every_served_queue():
@@ -139,6 +155,19 @@ def test_unknown_group_is_answered_with_the_groups_there_are():
         ({"WINDOWS": {"reports": "20:00-06:00"}}, "E034", "End with a time zone"),
         ({"WINDOWS": {"reports": "20-06 UTC"}}, "E034", "'20-06' is no window: write"),
         ({"WINDOWS": {"reports": None}}, "E034", 'Write "20:00-06:00 Europe/Zurich"'),
+        ({"LIMITS": 20}, "E037", 'Write a dict: {"mail": 20, "crawl": {"LIMIT": 5'),
+        ({"LIMITS": {"q" * 101: 20}}, "E037", "Name each queue by 1 to 100"),
+        ({"LIMITS": {7: 20}}, "E037", "a dict with the queue 7. Name each queue"),
+        ({"LIMITS": {"mail": -1}}, "E037", '["LIMITS"]["mail"] is -1. Write a whole number, 0 to'),
+        ({"LIMITS": {"mail": 2**31}}, "E037", "0 to 2,147,483,647"),
+        ({"LIMITS": {"mail": True}}, "E037", '["LIMITS"]["mail"] is True. Write a whole'),
+        ({"LIMITS": {"mail": "10/second"}}, "E037", 'or a dict of "LIMIT", "RATE" or both'),
+        ({"LIMITS": {"mail": {}}}, "E037", 'or a dict of "LIMIT", "RATE" or both'),
+        ({"LIMITS": {"mail": {"LIMIT": 1.5}}}, "E037", '["mail"]["LIMIT"] is 1.5. Write a whole'),
+        ({"LIMITS": {"mail": {"LIMIT": None}}}, "E037", 'or leave "LIMIT" out'),
+        ({"LIMITS": {"mail": {"RATE": "fast"}}}, "E037", "is 'fast'. Write starts and a period"),
+        ({"LIMITS": {"mail": {"RATE": 10}}}, "E037", "is 10. Write starts and a period"),
+        ({"LIMITS": {"mail": {"NUMBER": 5}}}, "E037", "'NUMBER'. Known are: LIMIT, RATE"),
     ],
 )
 def test_every_wrong_value_is_named_with_what_to_write(values, code, words):

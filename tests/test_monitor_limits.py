@@ -3,6 +3,7 @@
 import pytest
 
 from backwave_django import monitor
+from backwave_django.models import Queue
 from backwave_django.monitor.horizon import next_instant
 from tests.factories import (
     MINUTE,
@@ -43,6 +44,7 @@ def test_job_of_a_closed_queue_says_when_it_opens():
     assert code == "window"
     assert text.startswith(f"The queue mail is outside its window, {window}. It opens at ")
     assert "in 2 h" in text
+    assert text.endswith(" The settings say so.")
 
 
 def test_window_in_a_zone_that_this_machine_does_not_know_blocks_nothing_here():
@@ -61,6 +63,44 @@ def test_job_under_a_used_up_rate_says_when_the_next_token_comes():
     view = monitor.queue_view("default", clock=T0)
     assert view.next_token == T0 + 20 * SECOND
     assert monitor.queue_view("default", clock=T0 + 20 * SECOND).next_token is None
+
+
+def test_limit_and_rate_of_a_queue_say_whether_settings_or_an_operator_set_them():
+    QueueFactory.create(
+        name="default", limit=1, limit_default=9, rate_default="1/minute", rate_full_at=T0 + MINUTE
+    )
+    holder = LeaseFactory.create().job_id
+    job = JobFactory.create()
+    limit, (code, text) = reasons(job)
+    full = f"The queue's limit is full: 1 of 1 jobs run. Held by {holder}."
+    assert limit == ("limit", f"{full} An operator says so.")
+    assert code == "rate"
+    assert text.startswith("The rate of the queue default is used up: 1/minute.")
+    assert text.endswith(" The settings say so.")
+    Queue.objects.update(limit=None, limit_default=1, rate="2/minute")
+    limit, (_, text) = reasons(job)
+    assert limit == ("limit", f"{full} The settings say so.")
+    assert text.startswith("The rate of the queue default is used up: 2/minute.")
+    assert text.endswith(" An operator says so.")
+
+
+def test_view_of_a_queue_has_what_holds_and_who_set_it():
+    QueueFactory.create(
+        name="a", limit=0, limit_default=9, rate_default="2/minute", rate_full_at=T0 + MINUTE
+    )
+    QueueFactory.create(name="b", limit_default=4, rate="9/hour", window_default="always")
+    shown = {
+        name: ((view := monitor.queue_view(name, clock=T0)).cap.number, str(view.cap.rate))
+        for name in ("a", "b", "c")
+    }
+    assert shown == {"a": (0, "2/minute"), "b": (4, "9/hour"), "c": (None, "None")}
+    sources = {name: monitor.queue_view(name, clock=T0).sources for name in ("a", "b", "c")}
+    assert sources == {
+        "a": {"limit": "operator", "rate": "settings"},
+        "b": {"limit": "settings", "rate": "operator", "window": "settings"},
+        "c": {},
+    }
+    assert monitor.queue_view("a", clock=T0).next_token == T0 + MINUTE / 2
 
 
 def test_job_under_a_pattern_names_it_and_who_holds_the_limit():
@@ -95,7 +135,7 @@ def test_keys_are_seen_with_what_holds_for_them():
 
 def test_next_instant_is_an_opening_or_a_token_only_where_a_job_waits_for_it():
     QueueFactory.create(name="mail", window=soon_closed())
-    QueueFactory.create(name="slow", rate="1/minute", rate_full_at=T0 + 2 * MINUTE)
+    QueueFactory.create(name="slow", rate_default="1/minute", rate_full_at=T0 + 2 * MINUTE)
     LimitFactory.create(key="a", limit=None, rate="1/second", rate_full_at=T0 + SECOND)
     instants = []
     for options in ({"queue": "mail"}, {"queue": "slow"}, {"limit_key": "a"}, {"limit_key": "b"}):

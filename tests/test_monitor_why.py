@@ -113,7 +113,9 @@ def test_full_limits_name_the_jobs_that_hold_them():
 def test_limit_of_zero_is_held_by_nobody():
     PumpFactory.create()
     QueueFactory.create(name="default", limit=0)
-    assert first(JobFactory.create()) == "The queue's limit is full: 0 of 0 jobs run."
+    assert first(JobFactory.create()) == (
+        "The queue's limit is full: 0 of 0 jobs run. An operator says so."
+    )
 
 
 def test_no_pump_at_all_is_told_with_the_command():

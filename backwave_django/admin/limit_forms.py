@@ -19,8 +19,6 @@ from backwave_django.core.windows import Window
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_AT_ONCE = 2**31 - 1
-
 
 class LimitForm(RequiredReasonForm):
     """How many jobs run at once, how many start in a period, and why."""
@@ -29,7 +27,7 @@ class LimitForm(RequiredReasonForm):
         label=gettext_lazy("At once"),
         required=False,
         min_value=0,
-        max_value=_MOST_AT_ONCE,
+        max_value=bounds.MAX_CAP,
         help_text=gettext_lazy("How many jobs run at once, anywhere. Empty: as many as there are."),
     )
     rate = forms.CharField(
@@ -52,6 +50,21 @@ class LimitForm(RequiredReasonForm):
     def cap(self) -> Cap:
         """What was asked for."""
         return Cap(self.cleaned_data["number"], self.cleaned_data["rate"])
+
+
+class QueueLimitForm(LimitForm):
+    """The same of a queue, which may have defaults."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["number"].help_text = _(
+            "How many jobs run at once, anywhere. Empty: as the settings say, else as many as "
+            "there are."
+        )
+        self.fields["rate"].help_text = _(
+            "How many jobs start in a period, retries included: 10/second, 100/minute, "
+            "1/30 seconds. Empty: as the settings say, else no limit."
+        )
 
 
 class KeyLimitForm(LimitForm):

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 from backwave_django import monitor, operations
 from backwave_django.admin import cells
 from backwave_django.admin.acting import RequiredReasonForm
-from backwave_django.admin.limit_forms import LimitForm, WindowForm
+from backwave_django.admin.limit_forms import QueueLimitForm, WindowForm
 from backwave_django.admin.rights import ListOnlyAdmin, csrf_protected, may
 from backwave_django.conf import get_config
 from backwave_django.core.limits import Cap
@@ -171,12 +171,12 @@ class QueueAdmin(ListOnlyAdmin):
 
     @csrf_protected
     def limit_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Ask for a number, a rate and a reason, then set what is not as it was."""
+        """Ask for a number, a rate and a reason, then set what is not as an operator had it."""
         self._check(self.has_limit_permission(request))
         row = self._row(request, name)
         had = Cap() if row is None else Cap(row.limit, rate_or_none(row.rate))
         initial = {"number": had.number, "rate": had.rate or ""}
-        queue, form = self._asked(request, name, LimitForm, initial=initial)
+        queue, form = self._asked(request, name, QueueLimitForm, initial=initial)
         if form.is_valid() and form.cap == had:
             form.add_error(None, _("This is what holds already."))
         elif form.is_valid():
@@ -252,21 +252,18 @@ class QueueAdmin(ListOnlyAdmin):
         return self.page(request, "admin/backwave/queue/ask.html", shown)
 
     def _notes(self, view: monitor.QueueView) -> list[str]:
-        """Return what holds a queue up, and its window, each in a sentence."""
-        row, notes = view.switches, []
+        """Return what holds a queue up or bounds it, each in words."""
+        row, clock = view.switches, view.clock
         if row is None:
             return []
-        if view.paused:
-            notes.append(monitor.paused_text(row, clock=view.clock))
+        bounds = monitor.bound_texts(row)
         if view.opens_at is not None:
-            notes.append(monitor.window_text(row, view.opens_at, clock=view.clock))
-        elif view.window is not None:
-            notes.append(_("Its window: %(window)s.") % {"window": view.window})
+            bounds["window"] = monitor.window_text(row, view.opens_at, clock=clock)
         if view.next_token is not None:
             what = _("Its rate")
-            text = monitor.rate_text(what, str(row.rate), view.next_token, clock=view.clock)
-            notes.append(text)
-        return notes
+            bounds["rate"] = monitor.queue_rate_text(row, what, view.next_token, clock=clock)
+        paused = [monitor.paused_text(row, clock=clock)] if view.paused else []
+        return [*paused, *bounds.values()]
 
     def _done(self, request: HttpRequest, text: str) -> HttpResponse:
         self.message_user(request, text, messages.SUCCESS)

@@ -1,8 +1,8 @@
 """System checks: every dial that cannot work, under an id of its own, with what to write.
 
-Importing this package registers them. Ids ``backwave.E001`` to ``E029`` and ``E034`` belong to
-the dials of ``BACKWAVE`` (the table is in ``conf``); the others, and the warnings, to what
-surrounds them.
+Importing this package registers them. Ids ``backwave.E001`` to ``E029``, ``E034`` and ``E037``
+belong to the dials of ``BACKWAVE`` (the table is in ``conf``); the others, and the warnings, to
+what surrounds them.
 """
 
 from backwave_django.checks.atomic import check_atomic

@@ -17,14 +17,14 @@ from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS
 from django.dispatch import receiver
 
+from backwave_django.conf import defaults
 from backwave_django.conf.config import Config, GroupConfig
 from backwave_django.conf.reader import Problem, Reader, in_words, is_count, is_name
 from backwave_django.core import bounds
 from backwave_django.core.contract import History
-from backwave_django.core.errors import ConfigurationError, InvalidOption
+from backwave_django.core.errors import ConfigurationError
 from backwave_django.core.retention import Retention
 from backwave_django.core.retries import Retry
-from backwave_django.core.windows import Window
 
 SECOND = timedelta(seconds=1)
 
@@ -44,6 +44,7 @@ TOP_CODES = {
     "EXPOSE_SENSITIVE": "E028",
     "SCHEDULES": "E029",
     "WINDOWS": "E034",
+    "LIMITS": "E037",
 }
 GROUP_CODES = {
     "QUEUES": "E006",
@@ -131,7 +132,8 @@ def read(values: object, *, databases: Sequence[str]) -> tuple[Config, tuple[Pro
         expose_sensitive=top.flag("EXPOSE_SENSITIVE", default=True),
         schedule_owner=owner,
         schedule_release=release,
-        windows=_windows(top),
+        limits=defaults.limits(top),
+        windows=defaults.windows(top),
     )
     return config, tuple(top.problems)
 
@@ -247,26 +249,6 @@ def _retention(top: Reader) -> Retention:
         for key in RETENTION_KEYS
     }
     return Retention(**ages)
-
-
-def _windows(top: Reader) -> Mapping[str, str]:
-    """Return the windows of queues, as the store keeps them."""
-    given = top.values.get("WINDOWS", {})
-    if not isinstance(given, Mapping):
-        top.wrong("WINDOWS", 'Write a dict: {"reports": "20:00-06:00 Europe/Zurich"}.')
-        return MappingProxyType({})
-    windows = {}
-    for queue, text in given.items():
-        if not is_name(queue, most=bounds.MAX_QUEUE_CHARS):
-            hint = f"Name each queue by 1 to {bounds.MAX_QUEUE_CHARS} characters."
-            top.wrong("WINDOWS", hint, value=f"a dict with the queue {queue!r}")
-            continue
-        try:
-            windows[queue] = str(Window.parse(text))
-        except InvalidOption as error:
-            hint = f"{error.hint[0].upper()}{error.hint[1:]}."
-            top.wrong("WINDOWS", hint, value=f"{text!r} for the queue {queue!r}")
-    return MappingProxyType(windows)
 
 
 def _schedules(top: Reader) -> tuple[str, int | None]:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from backwave_django.core.contract import History, StoreSettings
 from backwave_django.core.errors import ConfigurationError
+from backwave_django.core.limits import UNLIMITED
+from backwave_django.core.queues import QueueDefaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
+    from backwave_django.core.limits import Cap
     from backwave_django.core.retention import Retention
     from backwave_django.core.retries import Retry
 
@@ -57,6 +60,7 @@ class Config:
     expose_sensitive: bool
     schedule_owner: str
     schedule_release: int | None
+    limits: Mapping[str, Cap]
     windows: Mapping[str, str]
 
     @cached_property
@@ -74,9 +78,12 @@ class Config:
         return frozenset(queue for group in self.groups.values() for queue in group.queues)
 
     @property
-    def declared_windows(self) -> Mapping[str, str | None]:
-        """The window of every queue that the settings name; ``None`` for those without one."""
-        return {queue: self.windows.get(queue) for queue in {*self.queues, *self.windows}}
+    def declared_queues(self) -> Mapping[str, QueueDefaults]:
+        """What the settings say of every queue that they name: of some, nothing."""
+        return {
+            queue: QueueDefaults(self.limits.get(queue, UNLIMITED), self.windows.get(queue))
+            for queue in {*self.queues, *self.limits, *self.windows}
+        }
 
     def group(self, name: str) -> GroupConfig:
         """Return the group ``name``. Raises ``ConfigurationError`` that lists the groups."""

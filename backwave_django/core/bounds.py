@@ -65,6 +65,8 @@ EXIT_GRACE = timedelta(seconds=1)
 HINT_WINDOW = timedelta(milliseconds=10)
 PURGE_INTERVAL = timedelta(minutes=1)
 
+#: What a column for whole numbers holds; whoever wants more wants no cap.
+MAX_CAP = 2**31 - 1
 #: A token is a whole number of microseconds: a higher rate would be none at all.
 MAX_RATE = 1_000_000
 MAX_RATE_PERIOD = timedelta(days=366)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
     from backwave_django.core.limits import Cap
     from backwave_django.core.outcomes import Outcome, Reported
+    from backwave_django.core.queues import QueueDefaults
     from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
@@ -264,14 +265,15 @@ class Store(Protocol):
     def set_queue_limit(
         self, queue: str, limit: int | None, *, actor: Actor, now: datetime
     ) -> None:
-        """Cap the jobs of ``queue`` that are leased at once; ``None`` lifts the cap. Audited.
+        """Cap the jobs of ``queue`` that are leased at once. Audited.
 
-        Holds for claims that begin after this commits; a lowered cap evicts nothing. Raises
+        ``None`` forgets what operators chose, and what the settings say holds again: a cap, or
+        none. Holds for claims that begin after this commits; a lowered cap evicts nothing. Raises
         ``InvalidOption`` below zero.
         """
 
     def set_queue_rate(self, queue: str, rate: Rate | None, *, actor: Actor, now: datetime) -> None:
-        """Let so many jobs of ``queue`` start in a period; ``None`` lifts the rate. Audited.
+        """Let so many jobs of ``queue`` start in a period; ``None`` as for its cap. Audited.
 
         Retries are starts. Holds for claims that begin after this commits.
         """
@@ -301,11 +303,13 @@ class Store(Protocol):
         Pumps say this when they start. A key without numbers is not limited.
         """
 
-    def declare_windows(self, windows: Mapping[str, str | None]) -> None:
-        """Note the windows that the settings give to queues; ``None`` for those without one.
+    def declare_queues(self, defaults: Mapping[str, QueueDefaults]) -> None:
+        """Note the caps, rates and windows that the settings give to queues.
 
-        They hold where no operator chose one. Pumps say this when they start. Raises
-        ``InvalidOption`` for what is no window; then nothing is noted.
+        Each holds where no operator chose one, a cap beside an operator's rate too. What a queue
+        had and is not given any more is forgotten; queues that are not named keep theirs. Pumps
+        say this when they start. Raises ``InvalidOption`` for what is no window, and for a cap
+        below zero; then nothing is noted.
         """
 
     def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:

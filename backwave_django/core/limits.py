@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from backwave_django.core.bounds import MAX_CAP
+from backwave_django.core.errors import InvalidOption
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,6 +32,14 @@ class Cap(NamedTuple):
 
 
 UNLIMITED: Final = Cap()
+
+
+def checked_number(number: int | None) -> int | None:
+    """Return how many jobs may be leased at once. Raises ``InvalidOption`` for what cannot be."""
+    if number is not None and not 0 <= number <= MAX_CAP:
+        hint = f"write zero or more, at most {MAX_CAP:,}, or None for no limit"
+        raise InvalidOption("limit", number, hint)
+    return number
 
 
 def is_pattern(key: str) -> bool:

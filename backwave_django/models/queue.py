@@ -11,7 +11,8 @@ class Queue(models.Model):
     """A queue's switches. A queue without a row is not paused, has no limit and is always open.
 
     Rates and windows are kept as they are written; ``rate_full_at`` is when the rate's bucket of
-    tokens is full again. ``window_default`` is what the settings say, ``window`` an operator's.
+    tokens is full again. ``limit``, ``rate`` and ``window`` are an operator's, each goes before
+    what the settings say: ``limit_default``, ``rate_default`` and ``window_default``.
     """
 
     name = models.CharField(_("name"), max_length=100, primary_key=True)
@@ -24,6 +25,8 @@ class Queue(models.Model):
     rate = models.CharField(_("rate"), max_length=40, null=True)  # noqa: DJ001
     rate_full_at = models.DateTimeField(null=True)
     window = models.CharField(_("window"), max_length=500, null=True)  # noqa: DJ001
+    limit_default = models.IntegerField(null=True)
+    rate_default = models.CharField(max_length=40, null=True)  # noqa: DJ001
     window_default = models.CharField(max_length=500, null=True)  # noqa: DJ001
 
     class Meta:
@@ -37,6 +40,10 @@ class Queue(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="backwave_queue_limit", condition=Q(limit__isnull=True) | Q(limit__gte=0)
+            ),
+            models.CheckConstraint(
+                name="backwave_queue_limit_default",
+                condition=Q(limit_default__isnull=True) | Q(limit_default__gte=0),
             ),
         ]
 

@@ -12,7 +12,13 @@ from backwave_django.monitor.clock import database_clock, moment, span
 from backwave_django.monitor.counts import CAP, Capped, LaneCounts, job_counts, lane_counts
 from backwave_django.monitor.details import Attempt, JobDetail, Relative, read_job
 from backwave_django.monitor.doctor import examine
-from backwave_django.monitor.limits import KeyView, key_views, rate_text, window_text
+from backwave_django.monitor.limits import (
+    KeyView,
+    bound_texts,
+    key_views,
+    queue_rate_text,
+    window_text,
+)
 from backwave_django.monitor.pumps import Pulse, PumpView, pump_of, pump_views
 from backwave_django.monitor.queues import (
     QueueView,
@@ -59,6 +65,7 @@ __all__ = [
     "Standing",
     "WorkflowDetail",
     "alerts",
+    "bound_texts",
     "cause_label",
     "database_clock",
     "examine",
@@ -75,9 +82,9 @@ __all__ = [
     "paused_text",
     "pump_of",
     "pump_views",
+    "queue_rate_text",
     "queue_view",
     "queue_views",
-    "rate_text",
     "read_job",
     "read_workflow",
     "schedule_view",

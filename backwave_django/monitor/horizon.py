@@ -10,7 +10,7 @@ from backwave_django.conf import get_config
 from backwave_django.core.states import JobState
 from backwave_django.jobs.registry import registry
 from backwave_django.models import Job, Lease, Queue, Schedule
-from backwave_django.monitor.limits import limits_of_key, next_token, opens_at
+from backwave_django.monitor.limits import limits_of_key, next_token, opens_at, token_of
 from backwave_django.monitor.records import record_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _openings_and_tokens(
 ) -> Iterator[datetime | None]:
     for queue in Queue.objects.using(using).filter(pk__in=due.values("queue")):
         yield opens_at(queue, now=after)
-        yield next_token(queue.rate, queue.rate_full_at, now=after)
+        yield token_of(queue, now=after)
     keys = due.filter(limit_key__isnull=False).values_list("limit_key", flat=True).distinct()
     for limits in map(limits_of_key, filter(None, keys)):
         if limits is not None:

@@ -1,15 +1,17 @@
-"""What limits a queue or a key in time: windows, rates, and who says so."""
+"""What limits a queue or a key: caps, rates and windows, and who says so."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.db.models import Count, Q
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from backwave_django.conf import get_config
 from backwave_django.core.errors import InvalidOption
-from backwave_django.core.limits import PATTERN, UNLIMITED, Cap, governing
+from backwave_django.core.limits import OPERATOR, PATTERN, UNLIMITED, Cap, governing
+from backwave_django.core.queues import in_force
 from backwave_django.core.rates import rate_or_none
 from backwave_django.core.windows import Window
 from backwave_django.models import Lease, Limit
@@ -21,6 +23,17 @@ if TYPE_CHECKING:
 
     from backwave_django.core.rates import Rate
     from backwave_django.models import Queue
+
+
+#: What operators and settings may give to a queue, and how it is called.
+BOUNDS: Final = ("limit", "rate", "window")
+_NAMES: Final = {
+    "limit": gettext_lazy("limit"),
+    "rate": gettext_lazy("rate"),
+    "window": gettext_lazy("window"),
+}
+#: Who says what holds, beside ``OPERATOR``.
+SETTINGS: Final = "settings"
 
 
 class KeyLimits(NamedTuple):
@@ -41,6 +54,12 @@ class KeyView(NamedTuple):
     said_by: str
     running: int
     next_token: datetime | None
+
+
+def cap_of(queue: Queue) -> Cap:
+    """Return what limits a queue: of number and rate each an operator's, else the settings'."""
+    own, default = (queue.limit, queue.rate), (queue.limit_default, queue.rate_default)
+    return in_force(*(Cap(number, rate_or_none(rate)) for number, rate in (own, default)))
 
 
 def window_of(queue: Queue) -> str | None:
@@ -64,6 +83,25 @@ def next_token(
     known = rate_or_none(rate) if isinstance(rate, str | None) else rate
     at = now if known is None else known.next_token(full_at, now=now)
     return at if at > now else None
+
+
+def token_of(queue: Queue, *, now: datetime) -> datetime | None:
+    """Return when a queue's used-up rate lets its next job start; ``None`` while one may."""
+    return next_token(cap_of(queue).rate, queue.rate_full_at, now=now)
+
+
+def sources_of(queue: Queue) -> dict[str, str]:
+    """Return who says what holds for a queue: of ``limit``, ``rate`` and ``window`` those it has.
+
+    An ``operator`` goes before the ``settings``.
+    """
+    sources = {}
+    for name in BOUNDS:
+        if getattr(queue, name) is not None:
+            sources[name] = OPERATOR
+        elif getattr(queue, f"{name}_default") is not None:
+            sources[name] = SETTINGS
+    return sources
 
 
 def limits_of_key(key: str) -> KeyLimits | None:
@@ -102,11 +140,44 @@ def _limits_of(keys: Sequence[str]) -> dict[str, KeyLimits]:
     return limits
 
 
+def origin_text(queue: Queue, bound: str) -> str:
+    """Return a sentence that says who set a ``limit``, ``rate`` or ``window`` that holds."""
+    by_operator = sources_of(queue)[bound] == OPERATOR
+    return _("An operator says so.") if by_operator else _("The settings say so.")
+
+
+def bound_texts(queue: Queue) -> dict[str, str]:
+    """Return what bounds a queue, each in words, with who says so and what else there is."""
+    texts = {}
+    for bound in sources_of(queue):
+        own, default = getattr(queue, bound), getattr(queue, f"{bound}_default")
+        words = {
+            "what": _NAMES[bound],
+            "value": default if own is None else own,
+            "default": default,
+            "origin": origin_text(queue, bound),
+        }
+        text = _("Its %(what)s: %(value)s. %(origin)s")
+        if own is not None and default is not None:
+            text = _("Its %(what)s: %(value)s. %(origin)s The settings say %(default)s.")
+        texts[bound] = text % words
+    return texts
+
+
 def window_text(queue: Queue, opening: datetime, *, clock: datetime) -> str:
     """Return a sentence that says that a queue is closed, and until when."""
-    text = _("The queue %(queue)s is outside its window, %(window)s. It opens at %(time)s.")
+    text = _(
+        "The queue %(queue)s is outside its window, %(window)s. It opens at %(time)s. %(origin)s"
+    )
     words = {"queue": queue.name, "window": window_of(queue)}
-    return text % {**words, "time": moment(opening, now=clock)}
+    origin = origin_text(queue, "window")
+    return text % {**words, "time": moment(opening, now=clock), "origin": origin}
+
+
+def queue_rate_text(queue: Queue, what: str, token: datetime, *, clock: datetime) -> str:
+    """Return a sentence like ``rate_text`` of a queue, and who set its rate."""
+    text = rate_text(what, str(cap_of(queue).rate), token, clock=clock)
+    return f"{text} {origin_text(queue, 'rate')}"
 
 
 def rate_text(what: str, rate: str, token: datetime, *, clock: datetime) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from backwave_django.conf import get_config
+from backwave_django.core.limits import UNLIMITED
 from backwave_django.jobs.registry import registry
 from backwave_django.models import Queue
 from backwave_django.monitor.clock import connection
 from backwave_django.monitor.counts import NOTHING, LaneCounts, lane_counts
-from backwave_django.monitor.limits import next_token, opens_at, window_of
+from backwave_django.monitor.limits import cap_of, opens_at, sources_of, token_of, window_of
 from backwave_django.monitor.pumps import PumpView, pump_views
 from backwave_django.store.names import table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
+
+    from backwave_django.core.limits import Cap
 
 #: More queues than a person reads; a queue name made of data could bring any number.
 MOST_QUEUES = 200
@@ -49,6 +52,16 @@ class QueueView(NamedTuple):
         return self.switches is not None and is_paused(self.switches, now=self.clock)
 
     @property
+    def cap(self) -> Cap:
+        """How many jobs run at once, and how many start in a period."""
+        return UNLIMITED if self.switches is None else cap_of(self.switches)
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Who set the ``limit``, the ``rate`` and the ``window``, as far as it has them."""
+        return {} if self.switches is None else sources_of(self.switches)
+
+    @property
     def window(self) -> str | None:
         """When the queue is served, as it is written; ``None`` for one that always is."""
         return None if self.switches is None else window_of(self.switches)
@@ -61,8 +74,7 @@ class QueueView(NamedTuple):
     @property
     def next_token(self) -> datetime | None:
         """When the queue's rate lets the next job start, if it is used up now."""
-        row = self.switches
-        return None if row is None else next_token(row.rate, row.rate_full_at, now=self.clock)
+        return None if self.switches is None else token_of(self.switches, now=self.clock)
 
     @property
     def unserved(self) -> bool:

@@ -19,10 +19,14 @@ from backwave_django.models import Dependency, Job, Lease, Outcome, Queue
 from backwave_django.monitor.causes import ending
 from backwave_django.monitor.clock import moment, span
 from backwave_django.monitor.limits import (
+    cap_of,
     limits_of_key,
     next_token,
     opens_at,
+    origin_text,
+    queue_rate_text,
     rate_text,
+    token_of,
     window_text,
 )
 from backwave_django.monitor.pumps import PumpView, pump_of, pump_views
@@ -118,16 +122,17 @@ def _queue_reasons(queue: Queue, clock: datetime) -> Iterator[Reason]:
     opening = opens_at(queue, now=clock)
     if opening is not None:
         yield Reason("window", window_text(queue, opening, clock=clock))
-    if queue.limit is not None:
-        holders = _holders(Lease.objects.filter(queue=queue.name), queue.limit)
-        if len(holders) >= queue.limit:
+    number = cap_of(queue).number
+    if number is not None:
+        holders = _holders(Lease.objects.filter(queue=queue.name), number)
+        if len(holders) >= number:
             text = _("The queue's limit is full: %(count)d of %(limit)d jobs run.")
-            words = {"count": len(holders), "limit": queue.limit}
-            yield Reason("limit", _held_by(text % words, holders))
-    token = next_token(queue.rate, queue.rate_full_at, now=clock)
+            text = _held_by(text % {"count": len(holders), "limit": number}, holders)
+            yield Reason("limit", f"{text} {origin_text(queue, 'limit')}")
+    token = token_of(queue, now=clock)
     if token is not None:
         what = _("The rate of the queue %(queue)s") % {"queue": queue.name}
-        yield Reason("rate", rate_text(what, str(queue.rate), token, clock=clock))
+        yield Reason("rate", queue_rate_text(queue, what, token, clock=clock))
 
 
 def paused_text(queue: Queue, *, clock: datetime) -> str:

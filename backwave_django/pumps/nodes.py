@@ -139,7 +139,7 @@ class Node:
             inbox=inbox,
             progress=progress,
             ended=self._news.put,
-            greeting=_greet if first else None,
+            greeting=_greet if first else _declare,
         )
 
     def _store(self, group: GroupConfig) -> PumpStore:
@@ -180,10 +180,18 @@ def load_middleware(paths: Sequence[str]) -> tuple[Any, ...]:
     return tuple(loaded)
 
 
+def _declare(store: PumpStore, _now: datetime) -> None:
+    """Note what code and settings say of limits.
+
+    Each pump does, before its first claim: it would not wait for another of its process.
+    """
+    store.declare_limits(registry.limits().by_key)
+    store.declare_queues(get_config().declared_queues)
+
+
 def _greet(store: PumpStore, now: datetime) -> None:
     """Bring into the database what this code declares and what is missing there."""
-    store.declare_limits(registry.limits().by_key)
-    store.declare_windows(get_config().declared_windows)
+    _declare(store, now)
     greet_with_schedules(store, update=settings.DEBUG, now=now)
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from backwave_django.core.leases import Beat, BeatAnswer, PumpInfo
     from backwave_django.core.limits import Cap
     from backwave_django.core.outcomes import Outcome, Reported
+    from backwave_django.core.queues import QueueDefaults
     from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
@@ -259,9 +260,9 @@ class DatabaseStore:
         limits.declare_limits(self._room, declared)
 
     @guarded
-    def declare_windows(self, windows: Mapping[str, str | None]) -> None:
-        """See ``Store.declare_windows``."""
-        limits.declare_windows(self._room, windows)
+    def declare_queues(self, defaults: Mapping[str, QueueDefaults]) -> None:
+        """See ``Store.declare_queues``."""
+        limits.declare_queues(self._room, defaults)
 
     @guarded
     def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from backwave_django.store.lanes import Lane
     from backwave_django.store.room import Room
 
+# What an operator chose goes before what the settings say, number and rate each for itself.
 _QUEUES: Final = Statement(
-    'SELECT q.name, q."limit", q.rate, q.rate_full_at, q.paused, q.paused_until'
-    " FROM {queue} q WHERE q.name {any:queues}"
+    'SELECT q.name, COALESCE(q."limit", q.limit_default), COALESCE(q.rate, q.rate_default),'
+    " q.rate_full_at, q.paused, q.paused_until FROM {queue} q WHERE q.name {any:queues}"
 )
 # Patterns are few, and read with the keys.
 _KEYS: Final = Statement(
@@ -42,7 +43,8 @@ _MAKE_KEY: Final = Statement(
 _NO_PATIENCE: Final = Statement("SELECT set_config('lock_timeout', '20ms', true)")
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _HELD_QUEUES: Final = Statement(
-    'SELECT q.name, q."limit", q.rate, q.rate_full_at FROM {queue} q WHERE q.name {any:queues}'
+    'SELECT q.name, COALESCE(q."limit", q.limit_default), COALESCE(q.rate, q.rate_default),'
+    " q.rate_full_at FROM {queue} q WHERE q.name {any:queues}"
     " ORDER BY q.name {skip_locked_no_key:q}"
 )
 _HELD_KEYS: Final = Statement(

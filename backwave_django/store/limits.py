@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from backwave_django.core.errors import InvalidOption
-from backwave_django.core.limits import UNLIMITED, Cap, source_of
+from backwave_django.core.limits import UNLIMITED, Cap, checked_number, source_of
+from backwave_django.core.queues import NO_DEFAULTS
 from backwave_django.core.rates import rate_or_none, rate_view
 from backwave_django.core.windows import Window
 from backwave_django.store.audit import Audit
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from backwave_django.core.contract import Actor
+    from backwave_django.core.queues import QueueDefaults
     from backwave_django.core.rates import Rate
     from backwave_django.store.room import Room
 
@@ -46,10 +47,15 @@ WHERE {cap}.source = 'code' AND (COALESCE({cap}."limit", -1) <> COALESCE(exclude
   OR COALESCE({cap}.rate, '') <> COALESCE(excluded.rate, ''))
 """
 )
-_DEFAULT_WINDOW: Final = Statement(
+# A row that says the same already is not locked: pumps that start wait for nobody, nobody for them.
+_DECLARE_QUEUE: Final = Statement(
     """
-UPDATE {queue} SET window_default = CAST(%(window)s AS text)
-WHERE name = %(queue)s AND COALESCE(window_default, '') <> COALESCE(CAST(%(window)s AS text), '')
+UPDATE {queue} SET limit_default = CAST(%(limit)s AS integer),
+  rate_default = CAST(%(rate)s AS text), window_default = CAST(%(window)s AS text)
+WHERE name = %(queue)s
+  AND (COALESCE(limit_default, -1) <> COALESCE(CAST(%(limit)s AS integer), -1)
+    OR COALESCE(rate_default, '') <> COALESCE(CAST(%(rate)s AS text), '')
+    OR COALESCE(window_default, '') <> COALESCE(CAST(%(window)s AS text), ''))
 """
 )
 
@@ -66,7 +72,7 @@ def set_queue_limit(
     room: Room, queue: str, limit: int | None, *, actor: Actor, now: datetime
 ) -> None:
     """Cap a queue; see ``Store.set_queue_limit``."""
-    _refuse_negative(limit)
+    checked_number(limit)
     with room.executor.transaction():
         before = _choose_for_queue(room, queue, lambda row: row._replace(limit=limit))
         audit = Audit(room, actor, now)
@@ -107,7 +113,7 @@ def _choose_for_queue(room: Room, queue: str, change: Callable[[_Chosen], _Chose
 
 def set_limit(room: Room, key: str, limit: int | None, *, actor: Actor, now: datetime) -> None:
     """Cap a limit key or pattern; see ``Store.set_limit``."""
-    _refuse_negative(limit)
+    checked_number(limit)
     with room.executor.transaction():
         before = _choose_for_key(room, key, lambda cap: cap._replace(number=limit))
         audit = Audit(room, actor, now)
@@ -144,23 +150,23 @@ def declare_limits(room: Room, limits: Mapping[str, Cap]) -> None:
             room.executor.execute_many(_DECLARE, rows)
 
 
-def declare_windows(room: Room, windows: Mapping[str, str | None]) -> None:
-    """Note the windows of the settings; see ``Store.declare_windows``."""
-    rows: list[dict[str, object]] = [
-        {"queue": queue, "window": None if window is None else str(Window.parse(window))}
-        for queue, window in sorted(windows.items())
+def declare_queues(room: Room, defaults: Mapping[str, QueueDefaults]) -> None:
+    """Note what the settings say of queues; see ``Store.declare_queues``."""
+    checked = [(queue, default.checked()) for queue, default in sorted(defaults.items())]
+    new = [{"queue": queue} for queue, default in checked if default != NO_DEFAULTS]
+    rows = [
+        {"queue": queue, "window": default.window, **_numbers(default.cap)}
+        for queue, default in checked
     ]
-    new = [{"queue": row["queue"]} for row in rows if row["window"] is not None]
     if rows:
         with room.executor.transaction():
             room.executor.execute_many(ADD_QUEUE, new)
-            room.executor.execute_many(_DEFAULT_WINDOW, rows)
+            room.executor.execute_many(_DECLARE_QUEUE, rows)
 
 
 def _row(key: str, cap: Cap) -> dict[str, object]:
-    return {"key": key, "limit": cap.number, "rate": None if cap.rate is None else str(cap.rate)}
+    return {"key": key, **_numbers(cap)}
 
 
-def _refuse_negative(limit: int | None) -> None:
-    if limit is not None and limit < 0:
-        raise InvalidOption("limit", limit, "write zero or more, or None for no limit")
+def _numbers(cap: Cap) -> dict[str, object]:
+    return {"limit": cap.number, "rate": None if cap.rate is None else str(cap.rate)}

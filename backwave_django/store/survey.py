@@ -34,8 +34,8 @@ FROM served LEFT JOIN lane ON lane.queue = served.name AND lane.priority IS NOT 
 """
 _SERVED: Final = """
 WITH RECURSIVE served(name, limited, hours, keyed) AS (
-  SELECT s.{value}, q."limit" IS NOT NULL OR q.rate IS NOT NULL OR q."window" IS NOT NULL
-      OR q.window_default IS NOT NULL,
+  SELECT s.{value}, COALESCE(q."limit", q.limit_default) IS NOT NULL
+      OR COALESCE(q.rate, q.rate_default, q."window", q.window_default) IS NOT NULL,
     COALESCE(q."window", q.window_default),
     EXISTS (SELECT 1 FROM {{job}} j WHERE j.state = 'scheduled' AND j.limit_key IS NOT NULL
       AND j.queue = s.{value})

@@ -47,8 +47,9 @@ lane AS MATERIALIZED (
   FROM unnest(%(queues)s::text[], %(priorities)s::smallint[], %(floors)s::timestamptz[],
     %(floor_ids)s::uuid[]) WITH ORDINALITY AS l(queue, priority, floor_due, floor_id, ord)
   LEFT JOIN {queue} q ON q.name = l.queue
-  WHERE q.name IS NULL OR (q."limit" IS NULL AND q.rate IS NULL AND q."window" IS NULL
-    AND q.window_default IS NULL AND (NOT q.paused OR q.paused_until <= %(now)s))
+  WHERE q.name IS NULL OR (COALESCE(q."limit", q.limit_default) IS NULL
+    AND COALESCE(q.rate, q.rate_default, q."window", q.window_default) IS NULL
+    AND (NOT q.paused OR q.paused_until <= %(now)s))
   ORDER BY l.ord),
 pick AS MATERIALIZED (
   SELECT j.id, lane.ord FROM lane CROSS JOIN LATERAL (

@@ -60,8 +60,9 @@ class Harness:
 
     def __enter__(self) -> Self:
         self._wired = ports.wired()
-        if get_config().windows:
-            self._store.declare_windows(get_config().declared_windows)
+        config = get_config()
+        if config.limits or config.windows:
+            self._store.declare_queues(config.declared_queues)
         ports.wire(
             replace(
                 self._wired,

@@ -35,15 +35,21 @@ def shut():
 def test_queue_page_shows_limit_rate_and_window(person):
     later = timezone.now() + timedelta(seconds=40)
     QueueFactory.create(name="mail", limit=7, rate="1/minute", rate_full_at=later, window=shut())
-    QueueFactory.create(name="open", window_default="always")
+    QueueFactory.create(
+        name="open", limit=2, limit_default=20, rate_default="9/day", window_default="always"
+    )
     text = text_of(person().get(QUEUES))
     for words in (
         "0/7",
         "1/minute",
+        "Its limit: 7. An operator says so.",
         "Its rate is used up: 1/minute. The next token comes at",
         "closed",
         "The queue mail is outside its window, ",
-        "Its window: always.",
+        "0/2",
+        "Its limit: 2. An operator says so. The settings say 20.",
+        "Its rate: 9/day. The settings say so.",
+        "Its window: always. The settings say so.",
     ):
         assert words in text
     assert "Limit…" not in text
@@ -53,7 +59,8 @@ def test_queue_page_shows_limit_rate_and_window(person):
 def test_queue_is_limited_and_rated_in_one_go(person):
     client = person(*OPERATOR)
     assert "Limit…" in text_of(client.get(QUEUES))
-    assert "Empty: no limit." in text_of(client.get(LIMIT))
+    assert "Empty: as the settings say, else no limit." in text_of(client.get(LIMIT))
+    assert "Empty: no limit." in text_of(client.get(SET)), "settings say nothing of keys"
     values = {"number": "3", "rate": "10 / second", "reason": "vendor asks"}
     assert "Queue mail is limited anew." in text_of(client.post(LIMIT, values, follow=True))
     row = Queue.objects.get(pk="mail")
@@ -66,6 +73,22 @@ def test_queue_is_limited_and_rated_in_one_go(person):
         ("set_rate", "mail", {"rate": "10/second"}),
         ("set_rate", "mail", {"rate": None}),
     ]
+
+
+def test_empty_fields_return_a_queue_to_what_the_settings_say(person):
+    client = person(*OPERATOR)
+    QueueFactory.create(name="mail", limit=3, limit_default=20, rate_default="9/second")
+    text = text_of(client.get(LIMIT))
+    assert "Its limit: 3. An operator says so. The settings say 20." in text
+    assert "Its rate: 9/second. The settings say so." in text
+    # The fields are what operators chose: who saves them as they are chooses nothing new.
+    assert ('value="3"' in text, 'value="9/second"' in text) == (True, False)
+    client.post(LIMIT, {"number": "", "rate": "", "reason": "over"})
+    assert actions() == [("set_limit", "mail", {"limit": None})]
+    assert "Its limit: 20. The settings say so." in text_of(client.get(QUEUES))
+    assert "This is what holds already." in text_of(
+        client.post(LIMIT, {"number": "", "rate": "", "reason": "over"})
+    )
 
 
 def test_window_is_set_and_forgotten(person):

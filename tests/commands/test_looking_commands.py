@@ -176,18 +176,22 @@ def test_status_shows_limits_rates_and_windows(live_pump, clock):
     opens = clock + timedelta(hours=3)
     window = f"{opens:%H}:00-{opens + timedelta(hours=1):%H}:00 UTC"
     later = clock + timedelta(minutes=1)
-    QueueFactory.create(name="a", limit=7, rate="1/minute", rate_full_at=later)
-    QueueFactory.create(name="b", rate="9/hour", window_default=window)
+    QueueFactory.create(name="a", limit=7, rate_default="1/minute", rate_full_at=later)
+    QueueFactory.create(name="b", limit_default=4, rate="9/hour", window_default=window)
     QueueFactory.create(name="c", window="always")
     lines = run("backwave_status")[0].splitlines()
     said = {line.split()[0]: line for line in lines if line[:2] in {"a ", "b ", "c "}}
-    assert "limit 7  rate 1/minute (next in " in said["a"]
-    assert f"rate 9/hour  window {window} (opens in " in said["b"]
-    assert said["c"].endswith("window always (open)")
+    assert "limit 7 (operator)  rate 1/minute (settings, next in " in said["a"]
+    assert "limit 4 (settings)  rate 9/hour (operator)  " in said["b"]
+    assert f"window {window} (settings, opens in " in said["b"]
+    assert said["c"].endswith("window always (operator, open)")
     queues = json.loads(run("backwave_status", "--format=json")[0])["queues"]
     found = {queue["name"]: queue for queue in queues}
     assert (found["a"]["limit"], found["a"]["rate"]) == (7, "1/minute")
     assert found["a"]["next_token"] == later.isoformat()
+    assert found["a"]["set_by"] == {"limit": "operator", "rate": "settings"}
+    assert (found["b"]["limit"], found["b"]["rate"]) == (4, "9/hour")
     assert found["b"]["window"] == window
     assert found["b"]["opens_at"].startswith(f"{opens:%Y-%m-%dT%H}:00:00")
     assert found["default"]["window"] is found["default"]["rate"] is None
+    assert found["default"]["set_by"] == {}

@@ -109,8 +109,9 @@ def test_limit_is_set_and_lifted():
     assert Queue.objects.get(pk="mail").limit is None
     run("backwave_limit", "--key=gateway", 2, "--reason=x")
     assert Limit.objects.get(pk="gateway").limit == 2
-    with pytest.raises(CommandError, match="zero or more"):
-        run("backwave_limit", "--reason=x", "--queue=mail", "--", -1)
+    for number in (-1, 2**31):
+        with pytest.raises(CommandError, match="zero or more"):
+            run("backwave_limit", "--reason=x", "--queue=mail", "--", number)
 
 
 def test_rate_is_set_beside_a_limit_or_alone():
@@ -129,6 +130,24 @@ def test_limit_and_rate_are_set_both_or_none():
     with pytest.raises(CommandError, match="zero or more"):
         run("backwave_limit", "--queue=mail", "--rate=1/day", "--reason=x", "--", -1)
     assert not Queue.objects.filter(rate__isnull=False).exists()
+
+
+def test_lifted_limit_and_rate_of_a_queue_return_to_those_of_the_settings():
+    Queue.objects.create(name="mail", limit_default=20, rate_default="9/second")
+    run("backwave_limit", "--queue=mail", 3, "--rate=1/second", "--reason=x")
+    out = run("backwave_limit", "--queue=mail", "none", "--reason=x")
+    assert out == "mail has the settings' limit of 20.\n"
+    out = run("backwave_limit", "--queue=mail", "none", "--rate=none", "--reason=x")
+    assert out == "mail has the settings' limit of 20 and the settings' rate of 9/second.\n"
+    Queue.objects.update(limit_default=None)
+    out = run("backwave_limit", "--queue=mail", "none", "--rate=2/second", "--reason=x")
+    assert out == "mail has no limit and a rate of 2/second.\n"
+    # What operators chose is in the log, and nothing else.
+    shown = OperatorAction.objects.order_by("id").values_list("before", "after")
+    assert list(shown)[2:4] == [
+        ({"limit": 3}, {"limit": None}),
+        ({"limit": None}, {"limit": None}),
+    ]
 
 
 def test_window_is_set_and_cleared():

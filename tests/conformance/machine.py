@@ -26,6 +26,7 @@ from backwave_django.core.jobs import EdgeMode, IfDuplicate, NewJob
 from backwave_django.core.leases import PumpHealth, PumpStatus
 from backwave_django.core.limits import Cap
 from backwave_django.core.outcomes import Unroutable
+from backwave_django.core.queues import NO_DEFAULTS, QueueDefaults
 from backwave_django.core.rates import Rate
 from backwave_django.core.retries import Retry, RetryTable
 from backwave_django.core.states import Cause
@@ -294,13 +295,17 @@ class Differential(RivalMachine):
         )
         self.rivals.both(acts[which])
 
-    @rule(queue=queues, window=windows, declared=st.booleans())
-    def open(self, queue: str, window: str | None, *, declared: bool) -> None:
-        if declared:
-            self.rivals.both(lambda store: store.declare_windows({queue: window, "mail": None}))
-            return
+    @rule(queue=queues, window=windows)
+    def open(self, queue: str, window: str | None) -> None:
         audit: dict[str, Any] = {"actor": b.ACTOR, "now": self.now}
         self.rivals.both(lambda store: store.set_window(queue, window, **audit))
+
+    @rule(queue=queues, cap=caps, rate=rates, window=windows)
+    def declare(self, queue: str, cap: int | None, rate: Rate | None, window: str | None) -> None:
+        """A pump starts whose settings say this of one queue and nothing of the other."""
+        defaults = dict.fromkeys(("default", "mail"), NO_DEFAULTS)
+        defaults[queue] = QueueDefaults(Cap(cap, rate), window)
+        self.rivals.both(lambda store: store.declare_queues(defaults))
 
     @rule(which=st.integers(0, 3), queue=queues, span=maybe_spans, pump=pumps)
     def switch(self, which: int, queue: str, span: timedelta | None, pump: UUID) -> None:

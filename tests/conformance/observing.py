@@ -36,7 +36,7 @@ _OUTCOME = (
 )
 _QUEUE = (
     *("paused", "paused_at", "paused_until", "paused_by", "pause_reason", "limit"),
-    *("rate", "rate_full_at", "window", "window_default"),
+    *("rate", "rate_full_at", "window", "limit_default", "rate_default", "window_default"),
 )
 _PUMP = (
     *("health", "problem", "executing", "abandoned", "succeeded", "failed", "memory_bytes"),

@@ -308,7 +308,8 @@ def test_run_now_is_audited(store: Store, observe: Observe) -> None:
 
 def test_pause_and_resume_are_kept_and_audited(store: Store, observe: Observe) -> None:
     until = T0 + HOUR
-    limits = dict.fromkeys(("limit", "rate", "rate_full_at", "window", "window_default"))
+    bounds = ("limit", "rate", "window")
+    limits = dict.fromkeys((*bounds, *(f"{name}_default" for name in bounds), "rate_full_at"))
     store.pause("mail", until=until, actor=ACTOR, now=NOW)
     assert observe().queues["mail"] == limits | {
         "paused": True,

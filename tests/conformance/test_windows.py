@@ -8,6 +8,7 @@ import pytest
 from backwave_django.core.contract import Store
 from backwave_django.core.errors import InvalidOption
 from backwave_django.core.memory import Snapshot
+from backwave_django.core.queues import NO_DEFAULTS, QueueDefaults
 from tests.builders import ACTOR, DAY, HOUR, MINUTE, T0, claim_request, new_job, succeeded
 from tests.conformance.facts import numbers
 
@@ -94,14 +95,14 @@ def test_several_windows_on_given_days(store: Store) -> None:
 
 
 def test_operators_window_goes_before_that_of_the_settings(store: Store, observe: Observe) -> None:
-    store.declare_windows({"default": NIGHT, "mail": None})
+    store.declare_queues({"default": QueueDefaults(window=NIGHT), "mail": NO_DEFAULTS})
     store.enqueue([new_job(1), new_job(2)])
     assert store.claim(claim_request(), now=CLOSES).jobs == ()
     window(store, "always")
     assert len(store.claim(claim_request(limit=1), now=CLOSES).jobs) == 1
     window(store, None)
     assert store.claim(claim_request(), now=CLOSES).jobs == ()
-    store.declare_windows({"default": None})
+    store.declare_queues({"default": NO_DEFAULTS})
     assert len(store.claim(claim_request(), now=CLOSES).jobs) == 1
     assert list(observe().queues) == ["default"]
     views = [(action.action, action.before, action.after) for action in observe().actions]
@@ -121,5 +122,7 @@ def test_what_is_no_window_is_refused_and_changes_nothing(store: Store, observe:
     with pytest.raises(InvalidOption):
         window(store, "at night")
     with pytest.raises(InvalidOption):
-        store.declare_windows({"mail": NIGHT, "default": "20:00-06:00"})
+        store.declare_queues(
+            {"mail": QueueDefaults(window=NIGHT), "default": QueueDefaults(window="20:00-06:00")}
+        )
     assert (observe().queues, observe().actions) == ({}, ())

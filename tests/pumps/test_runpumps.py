@@ -1,14 +1,24 @@
+from contextlib import ExitStack
+
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
 import backwave_django as backwave
-from backwave_django.models import Job, Queue
+from backwave_django.models import Job, Lease, Queue
+from tests.conformance.subjects import held_row
+from tests.pumps.running import RunningNode
+from tests.pumps.waiting import until
 
 
 @backwave.job("command.note")
 def note() -> str:
     return "ran"
+
+
+@backwave.job("command.count_leases")
+def count_leases() -> int:
+    return Lease.objects.count()
 
 
 @pytest.mark.django_db
@@ -37,6 +47,54 @@ def test_windows_of_the_settings_are_noted_and_forgotten_when_pumps_start(settin
         settings.BACKWAVE = {"GROUPS": queues, "WINDOWS": windows}
         call_command("runpumps", "--drain")
         assert Queue.objects.get().window_default == noted
+
+
+@pytest.mark.django_db(transaction=True)
+def test_limits_of_the_settings_are_noted_changed_and_forgotten_when_pumps_start(settings):
+    steps = [
+        ({"reports": {"LIMIT": 3, "RATE": "9/second"}}, (3, "9/second")),
+        ({"reports": 4}, (4, None)),
+        ({}, (None, None)),
+    ]
+    for limits, noted in steps:
+        queues = {"default": {"QUEUES": ["default", "reports"]}}
+        settings.BACKWAVE = {"GROUPS": queues, "LIMITS": limits}
+        call_command("runpumps", "--drain")
+        row = Queue.objects.get()
+        assert (row.pk, row.limit_default, row.rate_default) == ("reports", *noted)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_limit_of_the_settings_holds_when_pumps_run(settings):
+    # Not more of them on SQLite: types of other tests are atomic.
+    dials = {"PUMPS": 2 if connection.vendor == "postgresql" else 1}
+    settings.BACKWAVE = {"GROUPS": {"default": dials}, "LIMITS": {"default": 1}}
+    handles = count_leases.enqueue_many([()] * 12)
+    call_command("runpumps", "--drain")
+    assert [handle.refresh().output for handle in handles] == [1] * 12
+
+
+def sessions_that_wait_for_locks():
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.vendor("postgresql")
+def test_no_pump_claims_before_the_limits_of_the_settings_are_noted(settings):
+    settings.BACKWAVE = {"LIMITS": {"default": 1}}
+    Queue.objects.create(name="default")
+    handles = count_leases.enqueue_many([()] * 12)
+    with ExitStack() as stack:
+        with held_row(Queue, name="default"):
+            stack.enter_context(RunningNode(PUMPS=2))
+            until(lambda: sessions_that_wait_for_locks() == 2)
+        until(lambda: not Job.objects.exclude(state="succeeded").exists())
+    assert [handle.refresh().output for handle in handles] == [1] * 12
 
 
 @pytest.mark.django_db(transaction=True)

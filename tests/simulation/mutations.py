@@ -232,8 +232,8 @@ STORE = (
     Mutation(
         "a queue's limit is off by one",
         "memory.claims:_Room.take",
-        ">= row.limit",
-        "> row.limit",
+        ">= of_queue.number",
+        "> of_queue.number",
     ),
     Mutation(
         "a key's limit is off by one",

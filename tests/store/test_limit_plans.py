@@ -9,6 +9,7 @@ from django.db import connection
 
 from backwave_django import models
 from backwave_django.core.limits import Cap
+from backwave_django.core.queues import NO_DEFAULTS, QueueDefaults
 from backwave_django.store import PumpStore, default_store
 from backwave_django.store.capping import _HELD_KEYS, _HELD_QUEUES, _KEYS, _QUEUES
 from backwave_django.store.names import Statement
@@ -149,11 +150,17 @@ def test_claim_takes_the_same_number_of_statements_for_any_number_of_limited_key
 
 def test_unlimited_work_asks_for_no_limits(store: PumpStore) -> None:
     store.set_limit("tenant:*", 1, actor=ACTOR, now=T0)
+    # Queues whose defaults were taken away have a row, and nothing in it.
+    for defaults in (QueueDefaults(Cap(1)), NO_DEFAULTS):
+        served = dict.fromkeys(("default", "mail"), defaults)
+        store.declare_queues({"bulk": QueueDefaults(Cap(1)), **served})
     default_store().enqueue([new_job(1), new_job(2, queue="mail")])
     with Recorder(store) as recorder:
         assert len(store.claim(claim_request("default", "mail"), now=T0).jobs) == 2
     asked = {statement for statement, _parameters in recorder.kept}
     assert asked.isdisjoint({_KEYS, _HELD_KEYS, _HELD_QUEUES})
+    # With one writer there is one way to claim, which asks for pauses.
+    assert (_QUEUES in asked) == (connection.vendor == "sqlite")
 
 
 @pytest.mark.vendor("postgresql")

@@ -23,7 +23,7 @@ from tests.builders import T0, uid
 from tests.store.test_plans import kept_plan, unbounded
 
 JOBS = [uid(1), uid(2)]
-STATEMENTS = {
+STATEMENTS: dict[str, tuple[Statement, dict[str, object]]] = {
     "edges": (_open("postgresql", 1_001), {"parents": JOBS}),
     "children": (_CHILDREN, {"children": JOBS}),
     "marks": (_MARK, {"edges": [1, 2]}),

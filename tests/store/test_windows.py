@@ -4,22 +4,28 @@ from collections.abc import Callable
 
 import pytest
 
+from backwave_django.core.limits import Cap
+from backwave_django.core.queues import QueueDefaults
 from backwave_django.core.rates import Rate
 from backwave_django.models import Queue
 from backwave_django.store import PumpStore, default_store
 from tests.builders import ACTOR, HOUR, MINUTE, T0, claim_request, new_job, succeeded
 
 SHUT = "01:00-02:00 UTC"
+TWO = Rate.parse("2/day")
 
 CHANGES: list[tuple[Callable[[PumpStore], None], int]] = [
     (lambda store: store.set_window("default", SHUT, actor=ACTOR, now=T0), 0),
-    (lambda store: store.declare_windows({"default": SHUT}), 0),
-    (lambda store: store.set_queue_rate("default", Rate.parse("2/day"), actor=ACTOR, now=T0), 2),
+    (lambda store: store.set_queue_rate("default", TWO, actor=ACTOR, now=T0), 2),
     (lambda store: store.set_queue_limit("default", 3, actor=ACTOR, now=T0), 3),
+    (lambda store: store.declare_queues({"default": QueueDefaults(window=SHUT)}), 0),
+    (lambda store: store.declare_queues({"default": QueueDefaults(Cap(None, TWO))}), 2),
+    (lambda store: store.declare_queues({"default": QueueDefaults(Cap(3))}), 3),
 ]
+KINDS = ["window", "rate", "cap", "default-window", "default-rate", "default-cap"]
 
 
-@pytest.mark.parametrize(("change", "left"), CHANGES, ids=["window", "default", "rate", "cap"])
+@pytest.mark.parametrize(("change", "left"), CHANGES, ids=KINDS)
 @pytest.mark.parametrize("merged", [False, True], ids=["claim", "turn"])
 def test_queue_that_was_unlimited_a_moment_ago_is_claimed_with_care(
     store: PumpStore,

@@ -106,3 +106,15 @@ def test_window_of_the_settings_holds_in_the_harness(db):
         harness.advance(days=10)
         # T0 is a Monday.
         assert starts() == [timedelta(days=4, hours=15).total_seconds()]
+
+
+@override_settings(BACKWAVE={"LIMITS": {"harness-reports": {"LIMIT": 9, "RATE": "2/hour"}}})
+def test_limit_of_the_settings_holds_in_the_harness(db):
+    with Harness(now=T0) as harness:
+        handles = report.enqueue_many([()] * 4)
+        harness.run_until_idle()
+        reason = handles[-1].explain()[0]
+        assert reason.code == "rate"
+        assert reason.text.endswith("The settings say so.")
+        harness.advance(hours=1)
+        assert starts() == [0.0, 0.0, 1800.0, 3600.0]

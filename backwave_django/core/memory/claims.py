@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from backwave_django.core.contract import ClaimRequest
     from backwave_django.core.limits import Cap
-    from backwave_django.core.memory.rows import JobRow, QueueRow
+    from backwave_django.core.memory.rows import JobRow
     from backwave_django.core.memory.tables import Tables
 
 
@@ -34,29 +34,32 @@ class _Room:
 
     def take(self, job: JobRow) -> bool:
         queue, key = job.new.queue, job.new.limit_key
-        row = self.tables.queues.get(queue)
-        if row is not None and row.limit is not None and self.by_queue[queue] >= row.limit:
+        of_queue, cap = self._cap_of_queue(queue), self._cap(key)
+        if of_queue.number is not None and self.by_queue[queue] >= of_queue.number:
             return False
-        cap = self._cap(key)
         if cap.number is not None and self.by_key[key] >= cap.number:
             return False
         if self.next_token(queue, key) > self.now:
             return False
         self.by_queue[queue] += 1
         self.by_key[key] += 1
-        self._spend(row, key, cap)
+        self._spend(queue, key)
         return True
 
     def next_token(self, queue: str, key: str | None) -> datetime:
         """Return when the rates of a queue and a key let another job start."""
-        row, own = self.tables.queues.get(queue), self.tables.limits.get(key or "")
-        at = self.now
-        if row is not None and row.rate is not None:
-            at = max(at, row.rate.next_token(row.rate_full_at, now=self.now))
-        rate = self._cap(key).rate
+        at, rate = self.now, self._cap_of_queue(queue).rate
+        if rate is not None:
+            full_at = self.tables.queue(queue).rate_full_at
+            at = max(at, rate.next_token(full_at, now=self.now))
+        rate, own = self._cap(key).rate, self.tables.limits.get(key or "")
         if rate is not None and own is not None:
             at = max(at, rate.next_token(own.rate_full_at, now=self.now))
         return at
+
+    def _cap_of_queue(self, queue: str) -> Cap:
+        row = self.tables.queues.get(queue)
+        return UNLIMITED if row is None else row.cap
 
     def _cap(self, key: str | None) -> Cap:
         if key is None:
@@ -65,13 +68,16 @@ class _Room:
             self.caps[key] = self.tables.cap_of(key)
         return self.caps[key]
 
-    def _spend(self, row: QueueRow | None, key: str | None, cap: Cap) -> None:
+    def _spend(self, queue: str, key: str | None) -> None:
         """Take a token from each bucket that concerns a job."""
-        if row is not None and row.rate is not None:
-            row.rate_full_at = row.rate.taken(row.rate_full_at, 1, now=self.now)
-        if key is not None and cap.rate is not None:
+        rate = self._cap_of_queue(queue).rate
+        if rate is not None:
+            row = self.tables.queue(queue)
+            row.rate_full_at = rate.taken(row.rate_full_at, 1, now=self.now)
+        rate = self._cap(key).rate
+        if key is not None and rate is not None:
             own = self.tables.limits.get(key, LimitRow(None, CODE))
-            full_at = cap.rate.taken(own.rate_full_at, 1, now=self.now)
+            full_at = rate.taken(own.rate_full_at, 1, now=self.now)
             self.tables.limits[key] = own._replace(rate_full_at=full_at)
 
 

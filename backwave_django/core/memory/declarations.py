@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from backwave_django.core.limits import CODE
 from backwave_django.core.memory.rows import LimitRow
-from backwave_django.core.windows import Window
+from backwave_django.core.queues import NO_DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from backwave_django.core.limits import Cap
     from backwave_django.core.memory.tables import Tables
+    from backwave_django.core.queues import QueueDefaults
 
 
 def declare_limits(tables: Tables, limits: Mapping[str, Cap]) -> None:
@@ -24,12 +25,10 @@ def declare_limits(tables: Tables, limits: Mapping[str, Cap]) -> None:
             tables.limits[key] = LimitRow(cap.number, CODE, cap.rate, full_at)
 
 
-def declare_windows(tables: Tables, windows: Mapping[str, str | None]) -> None:
-    """Note the windows of the settings; a queue that nobody has touched needs no row for none."""
-    written = {
-        queue: None if window is None else str(Window.parse(window))
-        for queue, window in windows.items()
-    }
-    for queue, window in written.items():
-        if window is not None or queue in tables.queues:
-            tables.queue(queue).window_default = window
+def declare_queues(tables: Tables, defaults: Mapping[str, QueueDefaults]) -> None:
+    """Note what the settings say; a queue that nobody has touched needs no row for nothing."""
+    checked = {queue: default.checked() for queue, default in defaults.items()}
+    for queue, default in checked.items():
+        if default != NO_DEFAULTS or queue in tables.queues:
+            row = tables.queue(queue)
+            (row.limit_default, row.rate_default), row.window_default = default

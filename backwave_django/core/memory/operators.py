@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from backwave_django.core.contract import ActionAnswer, ActionResult
 from backwave_django.core.dependencies import birth, is_dead, is_over, parents_first
-from backwave_django.core.errors import InvalidOption
-from backwave_django.core.limits import UNLIMITED, source_of
+from backwave_django.core.limits import UNLIMITED, checked_number, source_of
 from backwave_django.core.memory.endings import settle
 from backwave_django.core.memory.rows import ActionRow, LimitRow
 from backwave_django.core.rates import rate_view
@@ -70,7 +69,7 @@ class Desk:
 
     def set_queue_limit(self, queue: str, limit: int | None) -> None:
         """Cap a queue."""
-        _refuse_negative(limit)
+        checked_number(limit)
         row = self._tables.queue(queue)
         before, row.limit = row.limit, limit
         self._audit("set_limit", ("queue", queue), {"limit": before}, {"limit": limit})
@@ -90,7 +89,7 @@ class Desk:
 
     def set_limit(self, key: str, limit: int | None) -> None:
         """Cap a limit key."""
-        _refuse_negative(limit)
+        checked_number(limit)
         before = self._choose(key, lambda cap: cap._replace(number=limit))
         view = {"limit": before.number}, {"limit": limit}
         self._audit("set_limit", ("limit_key", key), *view)
@@ -206,11 +205,6 @@ class Desk:
 
 def _refused(job: JobRow, what: str) -> tuple[ActionResult, str]:
     return ActionResult.REFUSED, f"a job that is {job.state} cannot be {what}"
-
-
-def _refuse_negative(limit: int | None) -> None:
-    if limit is not None and limit < 0:
-        raise InvalidOption("limit", limit, "write zero or more, or None for no limit")
 
 
 def _job_view(action: str, job: JobRow | None) -> dict[str, object]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from backwave_django.core.limits import Cap
+from backwave_django.core.queues import in_force
 from backwave_django.core.windows import Window
 
 if TYPE_CHECKING:
@@ -104,7 +105,14 @@ class QueueRow:
     rate: Rate | None = None
     rate_full_at: datetime | None = None
     window: str | None = None
+    limit_default: int | None = None
+    rate_default: Rate | None = None
     window_default: str | None = None
+
+    @property
+    def cap(self) -> Cap:
+        """What holds: an operator's numbers go first."""
+        return in_force(Cap(self.limit, self.rate), Cap(self.limit_default, self.rate_default))
 
     def is_paused(self, *, now: datetime) -> bool:
         """Tell whether claims leave the queue alone."""

@@ -111,6 +111,8 @@ def _queue(row: QueueRow) -> Mapping[str, object]:
         "rate": None if row.rate is None else str(row.rate),
         "rate_full_at": row.rate_full_at,
         "window": row.window,
+        "limit_default": row.limit_default,
+        "rate_default": None if row.rate_default is None else str(row.rate_default),
         "window_default": row.window_default,
     }
 

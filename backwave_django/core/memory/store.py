@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from backwave_django.core.limits import Cap
     from backwave_django.core.memory.rows import Snapshot
     from backwave_django.core.outcomes import Outcome, Reported
+    from backwave_django.core.queues import QueueDefaults
     from backwave_django.core.rates import Rate
     from backwave_django.core.schedule_answers import (
         DeclareMode,
@@ -242,9 +243,9 @@ class MemoryStore:
         """See ``Store.declare_limits``."""
         declarations.declare_limits(self.tables, limits)
 
-    def declare_windows(self, windows: Mapping[str, str | None]) -> None:
-        """See ``Store.declare_windows``."""
-        declarations.declare_windows(self.tables, windows)
+    def declare_queues(self, defaults: Mapping[str, QueueDefaults]) -> None:
+        """See ``Store.declare_queues``."""
+        declarations.declare_queues(self.tables, defaults)
 
     def request_drain(self, pump_id: UUID, *, actor: Actor, now: datetime) -> bool:
         """See ``Store.request_drain``."""

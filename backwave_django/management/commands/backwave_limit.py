@@ -11,14 +11,22 @@ from django.db import transaction
 from backwave_django import monitor, operations
 from backwave_django.conf import get_config
 from backwave_django.core.errors import InvalidOption
+from backwave_django.core.limits import UNLIMITED
 from backwave_django.core.rates import Rate
 from backwave_django.management.speaking import actor_from, add_actor_arguments
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Callable, Mapping
 
 #: Stands for what was not named: it is left as it is.
 KEEP: Final = object()
+_ACTIONS: Final[Mapping[tuple[str, str], Callable[..., None]]] = {
+    ("queue", "limit"): operations.limit_queue,
+    ("queue", "rate"): operations.rate_queue,
+    ("key", "limit"): operations.limit_key,
+    ("key", "rate"): operations.rate_key,
+}
 
 
 def limit(text: str) -> int | None:
@@ -46,7 +54,9 @@ class Command(BaseCommand):
 
     help = (
         "Let at most so many jobs of a queue, or under a limit key, run at once, anywhere, or "
-        "start in a period. What is not named stays as it is."
+        "start in a period. What is not named stays as it is; none forgets what was set here, and "
+        "what the settings (of a queue) or the code (of a key) say holds again, if they say "
+        "anything."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -65,39 +75,40 @@ class Command(BaseCommand):
             nargs="?",
             default=KEEP,
             metavar="LIMIT",
-            help="How many run at once: a number, or none.",
+            help="How many run at once: a number, or none for what the settings or the code say.",
         )
         parser.add_argument(
             "--rate",
             type=rate,
             default=KEEP,
             metavar="RATE",
-            help="How many start in a period, retries included: 10/second, 100/5 minutes, none.",
+            help="How many start in a period, retries included: 10/second, 100/5 minutes, or none "
+            "for what the settings or the code say.",
         )
         add_actor_arguments(parser, reason_required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Set them, both or none. Jobs that run already go on."""
-        if options["limit"] is KEEP and options["rate"] is KEEP:
+        chosen = {what: options[what] for what in ("limit", "rate") if options[what] is not KEEP}
+        if not chosen:
             raise CommandError("Name a LIMIT, a --rate, or both.")
-        by_key = options["queue"] is None
-        target = options["key"] if by_key else options["queue"]
-        audit: dict[str, Any] = {"actor": actor_from(options), "now": monitor.database_clock()}
-        said = []
+        kind = "key" if options["queue"] is None else "queue"
+        target, now = options[kind], monitor.database_clock()
+        actor = actor_from(options)
         try:
             with transaction.atomic(using=get_config().database):
-                if options["limit"] is not KEEP:
-                    set_limit = operations.limit_key if by_key else operations.limit_queue
-                    set_limit(target, options["limit"], **audit)
-                    said.append(_said("limit", options["limit"]))
-                if options["rate"] is not KEEP:
-                    set_rate = operations.rate_key if by_key else operations.rate_queue
-                    set_rate(target, options["rate"], **audit)
-                    said.append(_said("rate", options["rate"]))
+                for what, value in chosen.items():
+                    _ACTIONS[kind, what](target, value, actor=actor, now=now)
         except InvalidOption as error:
             raise CommandError(str(error)) from error
+        holds = UNLIMITED if kind == "key" else monitor.queue_view(target, clock=now).cap
+        defaults = {"limit": holds.number, "rate": holds.rate}
+        said = [_said(what, value, defaults[what]) for what, value in chosen.items()]
         self.stdout.write(f"{target} has {' and '.join(said)}.")
 
 
-def _said(what: str, value: object) -> str:
-    return f"no {what}" if value is None else f"a {what} of {value}"
+def _said(what: str, value: object, default: object) -> str:
+    """Say what was set; and what holds where an operator's choice was lifted."""
+    if value is not None:
+        return f"a {what} of {value}"
+    return f"no {what}" if default is None else f"the settings' {what} of {default}"

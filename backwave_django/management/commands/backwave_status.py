@@ -85,21 +85,19 @@ class Command(BaseCommand):
 
 def _marks(view: monitor.QueueView) -> Iterator[str]:
     """What a line says of a queue beside its counts."""
-    row = view.switches
+    sources = view.sources
     if view.paused:
         yield "paused"
-    if row is None:
-        return
-    if row.limit is not None:
-        yield f"limit {row.limit}"
-    if row.rate is not None:
+    if view.cap.number is not None:
+        yield f"limit {view.cap.number} ({sources['limit']})"
+    if view.cap.rate is not None:
         token = view.next_token
-        used_up = "" if token is None else f" (next in {monitor.span(token - view.clock)})"
-        yield f"rate {row.rate}{used_up}"
+        used_up = "" if token is None else f", next in {monitor.span(token - view.clock)}"
+        yield f"rate {view.cap.rate} ({sources['rate']}{used_up})"
     if view.window is not None:
         opening = view.opens_at
         state = "open" if opening is None else f"opens in {monitor.span(opening - view.clock)}"
-        yield f"window {view.window} ({state})"
+        yield f"window {view.window} ({sources['window']}, {state})"
 
 
 def _queue(view: monitor.QueueView) -> dict[str, object]:
@@ -107,11 +105,12 @@ def _queue(view: monitor.QueueView) -> dict[str, object]:
     return {
         "name": view.name,
         "paused": view.paused,
-        "limit": None if view.switches is None else view.switches.limit,
-        "rate": None if view.switches is None else view.switches.rate,
+        "limit": view.cap.number,
+        "rate": view.cap.rate and str(view.cap.rate),
         "next_token": view.next_token and view.next_token.isoformat(),
         "window": view.window,
         "opens_at": view.opens_at and view.opens_at.isoformat(),
+        "set_by": dict(view.sources),
         "running": counts.running._asdict(),
         "due": counts.due._asdict(),
         "later": counts.later._asdict(),
