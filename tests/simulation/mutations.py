@@ -252,8 +252,8 @@ STORE = (
     Mutation(
         "a start takes no token of its queue",
         "memory.claims:_Room._spend",
-        "if row is not None and row.rate is not None:",
-        "if False:",
+        "rate = self._cap_of_queue(queue).rate",
+        "rate = None",
     ),
     Mutation(
         "paused queues are served",
