@@ -47,11 +47,14 @@ NOTHING: Final = LaneCounts(
 )
 
 # A partial index serves a condition only if the statement repeats the index's own: hence the two
-# halves, with and without a limit key. Jobs that await are found by their open edges, which are
-# as few as they are: nothing indexes their state.
+# halves, with and without a limit key, and the two ways in which Django writes that an edge is
+# open. Jobs that await are found by their open edges, which are as few as they are: nothing
+# indexes their state.
 _HALF = "SELECT 1 AS one FROM {job} WHERE state = 'scheduled' AND limit_key IS {null} LIMIT {most}"
 _LEASED = "SELECT 1 AS one FROM {job} WHERE state = 'leased' LIMIT {most}"
-_AWAITING = "SELECT DISTINCT child_id AS one FROM {edge} WHERE settled = {no} LIMIT {most}"
+_AWAITING = (
+    "SELECT DISTINCT child_id AS one FROM {edge} WHERE NOT settled AND settled = {no} LIMIT {most}"
+)
 _ENDED = (
     "SELECT 1 AS one FROM {job} WHERE state = '{state}' "
     "AND state IN ('succeeded', 'dead_lettered', 'quarantined', 'expired', 'cancelled') "

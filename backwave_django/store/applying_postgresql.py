@@ -95,7 +95,7 @@ history AS (
 _GATES: Final = """,
 gates AS MATERIALIZED (
   SELECT v.job_id FROM verdict v CROSS JOIN LATERAL (
-    SELECT 1 FROM {edge} d WHERE d.parent_id = v.job_id AND d.settled = {false} LIMIT 1) d
+    SELECT 1 FROM {edge} d WHERE d.parent_id = v.job_id AND {open:d} LIMIT 1) d
   WHERE v.ended),
 queued AS (
   INSERT INTO {settle} (parent_id) SELECT g.job_id FROM gates g RETURNING id, parent_id)

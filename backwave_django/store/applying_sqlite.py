@@ -24,7 +24,7 @@ _HELD: Final = Statement(
     """
 SELECT l.id, l.job_id, l.cancel_requested, l.pump_id, l.run, j.queue, j.wire_name,
   j.payload_version, j.unroutable_since, j.spent, j.tags, l.expires_at,
-  EXISTS (SELECT 1 FROM {edge} d WHERE d.parent_id = l.job_id AND d.settled = {false})
+  EXISTS (SELECT 1 FROM {edge} d WHERE d.parent_id = l.job_id AND {open:d})
 FROM {lease} l JOIN {job} j ON j.id = l.job_id WHERE l.id {any:leases}
 """
 )

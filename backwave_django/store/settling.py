@@ -35,11 +35,11 @@ _OPEN: Final = {
     "postgresql": """
 FROM {{ids:parents}} CROSS JOIN LATERAL (
   SELECT e.id, e.child_id, e.mode FROM {{edge}} e WHERE e.parent_id = o.id
-  AND e.settled = {{false}} ORDER BY e.child_id LIMIT {limit}) d
+  AND {{open:e}} ORDER BY e.child_id LIMIT {limit}) d
 ORDER BY o.place, d.child_id LIMIT {limit}
 """,
     "sqlite": """
-FROM {{ids:parents}} CROSS JOIN {{edge}} d ON d.parent_id = o.id AND d.settled = {{false}}
+FROM {{ids:parents}} CROSS JOIN {{edge}} d ON d.parent_id = o.id AND {{open:d}}
 ORDER BY o.place, d.child_id LIMIT {limit}
 """,
 }
@@ -51,7 +51,7 @@ WHERE j.id {any:children} ORDER BY j.id {skip_locked:j}
 )
 # A child's row is locked by now; whoever marked an edge before us has committed.
 _MARK: Final = Statement(
-    "UPDATE {edge} SET settled = {true} WHERE id {any:edges} AND settled = {false} RETURNING id"
+    "UPDATE {edge} SET settled = {true} WHERE id {any:edges} AND NOT settled RETURNING id"
 )
 _COUNT: Final = Statement(
     "UPDATE {job} SET pending_parents = pending_parents - %(settled)s WHERE id {any:jobs}"
@@ -66,7 +66,7 @@ INSERT INTO {settle} (parent_id) SELECT o.id FROM {ids:parents}
 WHERE NOT EXISTS (SELECT 1 FROM {settle} s WHERE s.parent_id = o.id {skip_locked:s})
 """
 _AND_OPEN: Final = """
-AND (SELECT d.id FROM {edge} d WHERE d.parent_id = o.id AND d.settled = {false} LIMIT 1) IS NOT NULL
+AND (SELECT d.id FROM {edge} d WHERE d.parent_id = o.id AND {open:d} LIMIT 1) IS NOT NULL
 """
 _QUEUE: Final = Statement(_QUEUE_ALL)
 _QUEUE_OPEN: Final = Statement(_QUEUE_ALL + _AND_OPEN)

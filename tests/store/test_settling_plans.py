@@ -50,7 +50,6 @@ def test_settling_that_was_planned_over_empty_tables_reads_by_keys(
     assert (name in {"edges", "queue"}) == ("backwave_dependency_open" in entered)
 
 
-# SQLite takes a partial index only if the statement repeats its condition word by word.
 @pytest.mark.vendor("sqlite")
 @pytest.mark.parametrize(
     ("statement", "index"),
