@@ -112,6 +112,20 @@ def _is_reset(connection: BaseDatabaseWrapper) -> bool:
     return True
 
 
+def _forgetting(connection: BaseDatabaseWrapper) -> Any:
+    """Return what makes a session forget all that was set in it, in one round trip.
+
+    The time zone is among it: asked for by itself, it would take a second one.
+    """
+    from psycopg import sql  # noqa: PLC0415 - a project on SQLite has no psycopg
+
+    words = "RESET SESSION AUTHORIZATION; RESET ALL; UNLISTEN *; SELECT pg_advisory_unlock_all()"
+    zone = connection.timezone_name
+    if not zone:
+        return sql.SQL(words)
+    return sql.SQL(words + "; SELECT set_config('TimeZone', {}, false)").format(sql.Literal(zone))
+
+
 def _reset(connection: BaseDatabaseWrapper) -> None:
     """Undo a session's settings before another attempt gets its connection.
 
@@ -121,8 +135,7 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
     try:
         raw.rollback()
         raw.autocommit = True
-        raw.execute("RESET SESSION AUTHORIZATION; RESET ALL; UNLISTEN *")
-        raw.execute("SELECT pg_advisory_unlock_all()")
+        raw.execute(_forgetting(connection))
         configure = getattr(connection, "_configure_connection", None)
         if configure is not None:
             configure(raw)

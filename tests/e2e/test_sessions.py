@@ -10,14 +10,19 @@ from tests.fieldapp import jobs
 
 pytestmark = pytest.mark.vendor("postgresql")
 
-FRESH: dict[str, str] = {}
 POOLED = {"FIELD_POOL": json.dumps({"min_size": 1, "max_size": 3, "timeout": 20})}
+#: Where bodies' sessions come from: the dial, and what else the process is told.
+kinds = pytest.mark.parametrize(
+    ("connections", "environ"),
+    [("fresh", {}), ("reuse", {}), ("fresh", POOLED)],
+    ids=["fresh", "reused", "pooled"],
+)
 
 
-@pytest.mark.parametrize("environ", [FRESH, POOLED], ids=["fresh", "pooled"])
-def test_f130_what_a_body_sets_in_its_session_does_not_reach_the_next(field, environ):
+@kinds
+def test_f130_what_a_body_sets_in_its_session_does_not_reach_the_next(field, connections, environ):
     before = jobs.tell_session.enqueue()
-    process = field.runpumps(POOL_SIZE=1, environ=environ)
+    process = field.runpumps(POOL_SIZE=1, CONNECTIONS=connections, environ=environ)
     field.until(lambda: before.refresh().state == "succeeded")
     spoilt = jobs.spoil.enqueue()
     field.until(lambda: spoilt.refresh().state == "succeeded")
@@ -38,11 +43,11 @@ def test_f032_a_pool_smaller_than_the_workers_only_makes_them_wait(field):
     assert Job.objects.filter(state="succeeded").count() == 40
 
 
-@pytest.mark.parametrize("environ", [FRESH, POOLED], ids=["fresh", "pooled"])
-def test_sessions_that_bodies_close_themselves_are_not_missing_later(field, environ):
+@kinds
+def test_sessions_that_bodies_close_themselves_are_not_missing_later(field, connections, environ):
     jobs.break_session.enqueue_many([()] * 6)
     jobs.hold.options(priority=-1).enqueue_many([(0,)] * 6)
-    process = field.runpumps("--drain", POOL_SIZE=2, environ=environ)
+    process = field.runpumps("--drain", POOL_SIZE=2, CONNECTIONS=connections, environ=environ)
     assert process.wait() == 0
     assert Job.objects.filter(state="succeeded").count() == 12
 
