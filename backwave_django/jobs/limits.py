@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from backwave_django.core.bounds import MAX_LIMIT_KEY_CHARS
+from backwave_django.core.bounds import MAX_CAP, MAX_LIMIT_KEY_CHARS
 from backwave_django.core.errors import InvalidOption
 from backwave_django.core.limits import Cap
 from backwave_django.core.rates import rate_or_none
@@ -36,8 +36,11 @@ class Limit:
             check_key("limit", self.key, cap=MAX_LIMIT_KEY_CHARS)
         if self.number is None and self.rate is None:
             raise InvalidOption("limit", self.number, "write a number, a rate=, or both")
-        if self.number is not None and (type(self.number) is not int or self.number < 1):
-            raise InvalidOption("limit", self.number, "write a whole number of 1 or more")
+        if self.number is not None and (
+            type(self.number) is not int or not 1 <= self.number <= MAX_CAP
+        ):
+            hint = f"write a whole number of 1 or more, at most {MAX_CAP:,}"
+            raise InvalidOption("limit", self.number, hint)
         object.__setattr__(self, "cap", Cap(self.number, rate_or_none(self.rate)))
 
     @property

@@ -208,7 +208,7 @@ def generator_free() -> None:
     """Another body."""
 
 
-@pytest.mark.parametrize("number", [0, -1, True, 1.0])
+@pytest.mark.parametrize("number", [0, -1, True, 1.0, 2**31])
 def test_a_limit_is_a_whole_number_of_one_or_more(number):
     with pytest.raises(InvalidOption, match="1 or more"):
         backwave.Limit("key", number)
