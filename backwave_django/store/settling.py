@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from backwave_django.store.room import Room
 
 # Whatever the planner believes of the tables, edges are looked up parent by parent, and jobs by
-# their keys. Parents come as given, the children of each by id.
+# their keys. Parents come as given, the children of each by id. On PostgreSQL two comparisons stand
+# for one "=": with that, the order were by child alone, and while there are few edges a plan that
+# walks over all of them in that order looks as good, and is kept.
 _OPEN_COLUMNS: Final = """
 SELECT d.id, o.id, d.child_id, d.mode, (SELECT p.state FROM {{job}} p WHERE p.id = o.id),
   (SELECT c.id FROM {{job}} c WHERE c.id = d.child_id)
@@ -34,8 +36,9 @@ SELECT d.id, o.id, d.child_id, d.mode, (SELECT p.state FROM {{job}} p WHERE p.id
 _OPEN: Final = {
     "postgresql": """
 FROM {{ids:parents}} CROSS JOIN LATERAL (
-  SELECT e.id, e.child_id, e.mode FROM {{edge}} e WHERE e.parent_id = o.id
-  AND {{open:e}} ORDER BY e.child_id LIMIT {limit}) d
+  SELECT e.id, e.child_id, e.mode FROM {{edge}} e
+  WHERE e.parent_id >= o.id AND e.parent_id <= o.id AND {{open:e}}
+  ORDER BY e.parent_id, e.child_id LIMIT {limit}) d
 ORDER BY o.place, d.child_id LIMIT {limit}
 """,
     "sqlite": """
@@ -49,9 +52,10 @@ SELECT j.id, j.state, j.pending_parents, j.due_at, j.spent, j.queue, j.priority 
 WHERE j.id {any:children} ORDER BY j.id {skip_locked:j}
 """
 )
-# A child's row is locked by now; whoever marked an edge before us has committed.
+# A child's row is locked by now; whoever marked an edge before us has committed. In these words the
+# condition is not that of the index of open edges, which would be walked over for a few keys.
 _MARK: Final = Statement(
-    "UPDATE {edge} SET settled = {true} WHERE id {any:edges} AND NOT settled RETURNING id"
+    "UPDATE {edge} SET settled = {true} WHERE id {any:edges} AND settled IS NOT TRUE RETURNING id"
 )
 _COUNT: Final = Statement(
     "UPDATE {job} SET pending_parents = pending_parents - %(settled)s WHERE id {any:jobs}"

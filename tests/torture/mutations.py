@@ -194,7 +194,7 @@ MUTATIONS = (
     Mutation(
         "an edge is counted by everybody who finds it",
         checks.edge_counts_once_when_two_settle_it,
-        (Swap("AND NOT settled RETURNING id", "RETURNING id"),),
+        (Swap("AND settled IS NOT TRUE RETURNING id", "RETURNING id"),),
     ),
     Mutation(
         "a parent is not queued beside a row that another is about to remove",
