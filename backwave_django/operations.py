@@ -43,7 +43,7 @@ def actor_for(
 ) -> Actor:
     """Return the actor that a logged-in person is."""
     return Actor(
-        name=user.get_username()[:150],
+        name=user.get_username()[: bounds.MAX_ACTOR_CHARS],
         source=source,
         user_id=None if user.pk is None else str(user.pk),
         reason=reason.strip(),

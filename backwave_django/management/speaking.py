@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 from django.utils.dateparse import parse_datetime
 
 from backwave_django import monitor, operations
+from backwave_django.core.bounds import MAX_ACTOR_CHARS
 from backwave_django.core.contract import ActionAnswer, ActionResult, Actor
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def add_actor_arguments(parser: ArgumentParser, *, reason_required: bool = False
 def actor_from(options: dict[str, Any]) -> Actor:
     """Return who asks."""
     name = options["actor"] or _user()
-    return Actor(name=name[:150], source="command", reason=options["reason"].strip())
+    return Actor(name=name[:MAX_ACTOR_CHARS], source="command", reason=options["reason"].strip())
 
 
 def _user() -> str:

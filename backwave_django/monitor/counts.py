@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 
 from backwave_django.core.states import JobState
 from backwave_django.monitor.clock import connection
-from backwave_django.store.names import table
+from backwave_django.store.names import Statement, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,14 +47,11 @@ NOTHING: Final = LaneCounts(
 )
 
 # A partial index serves a condition only if the statement repeats the index's own: hence the two
-# halves, with and without a limit key, and the two ways in which Django writes that an edge is
-# open. Jobs that await are found by their open edges, which are as few as they are: nothing
-# indexes their state.
+# halves, with and without a limit key. Jobs that await are found by their open edges, which are
+# as few as they are: nothing indexes their state.
 _HALF = "SELECT 1 AS one FROM {job} WHERE state = 'scheduled' AND limit_key IS {null} LIMIT {most}"
 _LEASED = "SELECT 1 AS one FROM {job} WHERE state = 'leased' LIMIT {most}"
-_AWAITING = (
-    "SELECT DISTINCT child_id AS one FROM {edge} WHERE NOT settled AND settled = {no} LIMIT {most}"
-)
+_AWAITING = "SELECT DISTINCT e.child_id AS one FROM {{edge}} e WHERE {{open:e}} LIMIT {most}"
 _ENDED = (
     "SELECT 1 AS one FROM {job} WHERE state = '{state}' "
     "AND state IN ('succeeded', 'dead_lettered', 'quarantined', 'expired', 'cancelled') "
@@ -75,11 +72,11 @@ _LANE_RUNNING = (
 def job_counts() -> dict[JobState, Capped]:
     """Return how many jobs are in each state, in one statement."""
     here = connection()
-    no = "false" if here.vendor == "postgresql" else "0"
-    words = {"job": table("job"), "edge": table("edge"), "most": CAP + 1, "no": no}
+    words = {"job": table("job"), "most": CAP + 1}
     halves = [_HALF.format(null=null, **words) for null in ("NULL", "NOT NULL")]
     columns = [" + ".join(_COUNT.format(rows=half) for half in halves)]
-    columns += [_COUNT.format(rows=rows.format(**words)) for rows in (_AWAITING, _LEASED)]
+    awaiting = Statement(_AWAITING.format(**words)).on(here.vendor)
+    columns += [_COUNT.format(rows=rows) for rows in (awaiting, _LEASED.format(**words))]
     ended = list(JobState)[3:]
     columns += [_COUNT.format(rows=_ENDED.format(state=state, **words)) for state in ended]
     with here.cursor() as cursor:

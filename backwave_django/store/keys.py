@@ -42,7 +42,7 @@ WHERE j.unique_key {any:keys} AND j.state IN {terminal}
 )
 _MAKE_ROOM: Final = Statement(
     """
-SELECT j.id, j.spent FROM {job} j WHERE j.id {any:jobs} AND j.run = 0
+SELECT j.id FROM {job} j WHERE j.id {any:jobs} AND j.run = 0
   AND j.state IN ('scheduled', 'awaiting')
   AND NOT EXISTS (SELECT 1 FROM {edge} d WHERE d.parent_id = j.id)
 ORDER BY j.id {lock:j}

@@ -85,7 +85,6 @@ _WORDS: Final[dict[str, dict[str, object]]] = {
         "false": "false",
         "open": _Fragment("NOT ?.settled"),
         "json": _Fragment("%(?)s::jsonb"),
-        "uuid": _Fragment("%(?)s::uuid"),
         "greater": "GREATEST",
         "lesser": "LEAST",
         "bytewise": _Fragment('? COLLATE "C"'),
@@ -106,7 +105,6 @@ _WORDS: Final[dict[str, dict[str, object]]] = {
         # Django 5.2 and 6.1 write the one of open edges differently.
         "open": _Fragment("(NOT ?.settled AND ?.settled = 0)"),
         "json": _Fragment("%(?)s"),
-        "uuid": _Fragment("%(?)s"),
         "greater": "MAX",
         "lesser": "MIN",
         "bytewise": _Fragment("?"),

@@ -48,7 +48,7 @@ ORDER BY o.place, d.child_id LIMIT {limit}
 }
 _CHILDREN: Final = Statement(
     """
-SELECT j.id, j.state, j.pending_parents, j.due_at, j.spent, j.queue, j.priority FROM {job} j
+SELECT j.id, j.state, j.pending_parents, j.due_at, j.queue, j.priority FROM {job} j
 WHERE j.id {any:children} ORDER BY j.id {skip_locked:j}
 """
 )
@@ -186,7 +186,7 @@ def _move_children(
     free = [row for row in awaiting if row[0] not in doomed and row[2] == settled[row[0]]]
     due = {row[0]: released_due(room.executor.values.instant(row[3]), now=now) for row in free}
     room.executor.execute_many(_RELEASE, _grouped("due", due))
-    announce(room, [(row[5], -row[6]) for row in free if due[row[0]] <= now])
+    announce(room, [(row[4], -row[5]) for row in free if due[row[0]] <= now])
     doomed_now = [row[0] for row in cancelled]
     cancel_rows(room, doomed_now, cause=Cause.PARENT, now=now)
     return doomed_now

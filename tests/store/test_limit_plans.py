@@ -14,7 +14,7 @@ from backwave_django.store import PumpStore, default_store
 from backwave_django.store.capping import _HELD_KEYS, _HELD_QUEUES, _KEYS, _QUEUES
 from backwave_django.store.names import Statement
 from tests.builders import ACTOR, T0, claim_request, new_job
-from tests.store.test_plans import kept_plan, nodes
+from tests.store.test_plans import kept_plan, nodes, sqlite_steps
 
 LIMITS = "backwave_limit"
 MANY = 10_000
@@ -127,10 +127,7 @@ def test_limits_are_read_by_keys_though_planned_over_empty_tables(store: PumpSto
 @pytest.mark.vendor("sqlite")
 @pytest.mark.parametrize("statement", [_QUEUES, _KEYS, _HELD_KEYS])
 def test_sqlite_reads_limits_by_their_keys(store: PumpStore, statement: Statement) -> None:
-    explain = Statement("SELECT 1")
-    explain._texts = {"sqlite3": f"EXPLAIN QUERY PLAN {statement.on('sqlite3')}"}
-    parameters = dict.fromkeys(statement.names, "[]")
-    steps = [row[3] for row in store.executor.fetch(explain, parameters)]
+    steps = sqlite_steps(store, statement)
     scans = [step for step in steps if step.startswith(("SCAN c", "SCAN q"))]
     assert [step for step in scans if "backwave_limit_pattern" not in step] == []
 

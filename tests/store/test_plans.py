@@ -72,6 +72,15 @@ def kept_plan(store: PumpStore, statement: Statement) -> list[dict[str, Any]]:
     return list(nodes(found[0]["Plan"]))
 
 
+def sqlite_steps(store: PumpStore, statement: Statement) -> list[str]:
+    """Return the steps of SQLite's plan for a statement."""
+    text = statement.on("sqlite3")
+    explain = Statement("SELECT 1")
+    explain._texts = {"sqlite3": f"EXPLAIN QUERY PLAN {text}"}
+    parameters = dict.fromkeys(re.findall(r":([a-z]\w*)", text), "[]")
+    return [row[3] for row in store.executor.fetch(explain, parameters)]
+
+
 def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield node
     for child in node.get("Plans", ()):
@@ -196,10 +205,6 @@ def test_survey_steps_from_lane_to_lane(backlog: PumpStore) -> None:
 def test_sqlite_uses_the_partial_indexes(
     store: PumpStore, statement: Statement, index: str
 ) -> None:
-    text = statement.on("sqlite3")
-    explain = Statement("SELECT 1")
-    explain._texts = {"sqlite3": f"EXPLAIN QUERY PLAN {text}"}
-    parameters = dict.fromkeys(re.findall(r":([a-z]\w*)", text), "[]")
-    steps = [row[3] for row in store.executor.fetch(explain, parameters)]
+    steps = sqlite_steps(store, statement)
     assert [step for step in steps if step in {"SCAN j", "SCAN l", "SCAN backwave_job"}] == []
     assert any(f"INDEX {index} " in f"{step} " for step in steps)

@@ -1,8 +1,5 @@
 """What settles and cancels finds edges and jobs by their keys, however many there are."""
 
-import re
-from typing import Any
-
 import pytest
 from django.db import connection
 
@@ -20,7 +17,7 @@ from backwave_django.store.settling import (
     _open,
 )
 from tests.builders import T0, uid
-from tests.store.test_plans import kept_plan, unbounded
+from tests.store.test_plans import kept_plan, sqlite_steps, unbounded
 
 JOBS = [uid(1), uid(2)]
 STATEMENTS: dict[str, tuple[Statement, dict[str, object]]] = {
@@ -81,9 +78,5 @@ def test_settling_that_was_planned_over_empty_tables_reads_by_keys(
 def test_sqlite_enters_edges_by_their_parents(
     store: PumpStore, statement: Statement, index: str
 ) -> None:
-    text = statement.on("sqlite3")
-    explain = Statement("SELECT 1")
-    explain._texts = {"sqlite3": f"EXPLAIN QUERY PLAN {text}"}
-    parameters: dict[str, Any] = dict.fromkeys(re.findall(r":([a-z]\w*)", text), "[]")
-    steps = [row[3] for row in store.executor.fetch(explain, parameters)]
+    steps = sqlite_steps(store, statement)
     assert any(f"INDEX {index} (parent_id=?" in step for step in steps), steps
