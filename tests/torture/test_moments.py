@@ -83,7 +83,7 @@ def test_pumps_that_lose_the_database_while_they_start_refuse_in_one_line():
 
 
 def test_the_server_ends_a_transaction_in_which_a_pump_was_stopped():
-    put = Statement("INSERT INTO {settle} (parent_id) SELECT {uuid:parent}")
+    put = Statement("INSERT INTO {settle} (parent_id) SELECT CAST(%(parent)s AS uuid)")
 
     def is_there() -> bool:
         with connection.cursor() as cursor:
