@@ -63,6 +63,8 @@ DRAIN_NOTICE = timedelta(seconds=2)
 EXIT_GRACE = timedelta(seconds=1)
 #: Web processes send one hint, then none for this long; pumps look once more after it.
 HINT_WINDOW = timedelta(milliseconds=10)
+#: An outcome whose row somebody holds is offered again after about two of a busy pump's turns.
+BUSY_RETRY = timedelta(milliseconds=10)
 PURGE_INTERVAL = timedelta(minutes=1)
 
 #: What a column for whole numbers holds; whoever wants more wants no cap.

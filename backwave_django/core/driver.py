@@ -19,7 +19,7 @@ from backwave_django.core.flight import Flight
 from backwave_django.core.holdings import Holdings
 from backwave_django.core.leases import LeaseHealth
 from backwave_django.core.outcomes import Verdict
-from backwave_django.core.pacing import Pacing
+from backwave_django.core.pacing import Insistence, Pacing
 from backwave_django.core.upkeep import Contact, Upkeep
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Driver:
         self._contact = Contact(config=config, now=now)
         self._upkeep = Upkeep(config=config, now=now)
         self._flight = Flight()
-        self._busy_at: datetime | None = None
+        self._insistence = Insistence(ceiling=config.poll_interval)
         self._drain_ends_at: datetime | None = None
         self._handed_back = False
         self._over = False
@@ -174,12 +174,14 @@ class Driver:
         self._flight.answered(c.Report, c.Release)
         self._contact.answered(now=self._now)
         buffered, busy = self._holdings.buffered, self._holdings.busy
+        refused = [row.lease_id for row in answer.rows if row.verdict is Verdict.BUSY]
+        if refused:
+            self._insistence.refused(again=busy.keys() >= set(refused), now=self._now)
         applied = False
         for row in answer.rows:
             outcome = buffered.pop(row.lease_id, None) or busy.pop(row.lease_id, None)
             if row.verdict is Verdict.BUSY and outcome is not None:
                 busy[row.lease_id] = outcome
-                self._busy_at = self._now + self._config.poll_interval
             applied = applied or row.verdict is Verdict.APPLIED
         if applied and not self._flight.reserved:
             self._pacing.ask(now=self._now)
@@ -242,7 +244,7 @@ class Driver:
                     self._pacing.ask(now=self._now)
                 case c.Report() | c.Release():
                     self._handed_back = False
-                    self._busy_at = self._now if self._holdings.busy else None
+                    self._insistence.at = self._now if self._holdings.busy else None
                 case (
                     c.Dispose()
                     | c.ExpireLeases()
@@ -315,8 +317,8 @@ class Driver:
             return
         yield self._now if self._contact.recover or self._upkeep.pending() else self._upkeep.look_at
         yield self._contact.beat_at
-        if self._busy_at is not None:
-            yield self._busy_at
+        if self._insistence.at is not None:
+            yield self._insistence.at
         if self._can_claim():
             yield self._pacing.poll_at
             if self._pacing.echo_at is not None:
@@ -336,7 +338,7 @@ class Driver:
         self._contact.shift(delta)
         self._upkeep.shift(delta)
         self._bodies.shift(delta)
-        self._busy_at = self._busy_at and self._busy_at + delta
+        self._insistence.shift(delta)
         self._drain_ends_at = self._drain_ends_at and self._drain_ends_at + delta
 
     # What to ask of the store next
@@ -379,8 +381,7 @@ class Driver:
 
     def _report(self, *, flush: bool) -> tuple[c.Report, ...]:
         outcomes = self._holdings.batch(self._config.max_outcome_batch) if flush else ()
-        if self._busy_at is not None and self._busy_at <= self._now:
-            self._busy_at = None
+        if self._insistence.due(now=self._now):
             outcomes = (*outcomes, *self._holdings.busy.values())
         return (c.Report(outcomes=outcomes),) if outcomes else ()
 

@@ -1,11 +1,11 @@
-"""When to look for work again: one pending poll, however many reasons there are for it."""
+"""When to ask again: for work, and for outcomes whose rows somebody else held."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from backwave_django.core.bounds import HINT_WINDOW
+from backwave_django.core.bounds import BUSY_RETRY, HINT_WINDOW
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -74,3 +74,34 @@ class Pacing:
         self.poll_at += delta
         if self.echo_at is not None:
             self.echo_at += delta
+
+
+class Insistence:
+    """When busy outcomes are offered again: soon at first, then ever more rarely.
+
+    Mostly their rows are held for one statement: a claim that came too late for a job locks its
+    row nevertheless, until its commit. Those that are still busy then are held by somebody who
+    takes time; the delay doubles up to the poll interval, until others get busy.
+    """
+
+    def __init__(self, *, ceiling: timedelta) -> None:
+        self._ceiling = ceiling
+        self._delay = ceiling
+        self.at: datetime | None = None
+
+    def refused(self, *, again: bool, now: datetime) -> None:
+        """Take in that outcomes are busy; ``again`` if all of them were busy before."""
+        self._delay = min(self._delay * 2 if again else BUSY_RETRY, self._ceiling)
+        self.at = now + self._delay
+
+    def due(self, *, now: datetime) -> bool:
+        """Tell, once, whether they are to be offered now."""
+        if self.at is None or now < self.at:
+            return False
+        self.at = None
+        return True
+
+    def shift(self, delta: timedelta) -> None:
+        """Follow a clock that was set back."""
+        if self.at is not None:
+            self.at += delta

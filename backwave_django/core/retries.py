@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
+from math import inf, log
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -46,7 +47,7 @@ class Retry:
                 f"write 1 to {MOST_ATTEMPTS}",
             ),
             (self.initial >= timedelta(0), "initial", "write a timedelta of zero or more"),
-            (self.multiplier >= 1, "multiplier", "write 1 or more"),
+            (1 <= self.multiplier < inf, "multiplier", "write a number, 1 or more"),
             (self.maximum >= self.initial, "maximum", "write at least `initial`"),
             (0 <= self.jitter <= 1, "jitter", "write a share between 0 and 1"),
         )
@@ -60,11 +61,11 @@ class Retry:
         seconds = self.maximum.total_seconds() / (1 + self.jitter)
         first = self.initial.total_seconds()
         steps = attempt - 1
-        # A large exponent overflows a float long before it matters: the cap was reached by then.
-        if first and self.multiplier ** min(steps, 64) < seconds / first:
-            seconds = first * self.multiplier**steps
-        elif not first:
+        if not first:
             seconds = 0.0
+        # By logarithms, since the power itself may be more than a float or a timedelta holds.
+        elif steps * log(self.multiplier) < log(seconds / first):
+            seconds = first * self.multiplier**steps
         swing = 2 * _share(job_id, attempt) - 1
         jittered = seconds * (1 + self.jitter * swing)
         return min(timedelta(seconds=jittered), self.maximum)

@@ -113,15 +113,40 @@ def test_a_stale_outcome_is_forgotten():
     assert driver.step(TICK, now=at(20)) == (heartbeat(),)
 
 
-def test_a_busy_outcome_is_offered_again_a_poll_interval_later():
+def test_a_busy_outcome_is_offered_again_soon_and_then_more_rarely():
     driver = rested(*jobs(1, 2), pool_size=2)
     driver.step(returned(1), now=T0)
     driver.step(IDLE, now=T0)
     driver.step(busy(1), now=T0)
     assert driver.step(claimed(job(3)), now=T0)[1:] == ()
-    assert driver.step(IDLE, now=at(0.5)) == ()
-    assert driver.wake_at == at(1)
-    assert driver.step(TICK, now=at(1)) == (report(1),)
+    assert driver.step(IDLE, now=at(0.009)) == ()
+    milliseconds = []
+    now = T0
+    while now < at(3):
+        waited, now = driver.wake_at - now, driver.wake_at
+        milliseconds.append(round(waited.total_seconds() * 1000))
+        assert driver.step(TICK, now=now) == (report(1),)
+        driver.step(busy(1), now=now)
+    assert milliseconds == [10, 20, 40, 80, 160, 320, 640, 1000, 1000]
+
+
+def test_outcomes_that_get_busy_beside_an_old_one_are_offered_soon():
+    driver = rested(*jobs(1, 2), pool_size=2)
+    driver.step(returned(1), now=T0)
+    driver.step(IDLE, now=T0)
+    driver.step(busy(1), now=T0)
+    driver.step(claimed(job(3)), now=T0)
+    for now in (at(0.01), at(0.03), at(0.07)):
+        assert driver.step(TICK, now=now) == (report(1),)
+        driver.step(busy(1), now=now)
+    driver.step(returned(2, now=at(0.1)), now=at(0.1))
+    driver.step(IDLE, now=at(0.1))
+    driver.step(busy(2), now=at(0.1))
+    driver.step(claimed(), now=at(0.1))
+    assert driver.wake_at == at(0.11)
+    assert driver.step(TICK, now=at(0.11)) == (
+        c.Report(outcomes=(success(1), success(2, now=at(0.1)))),
+    )
 
 
 def test_a_busy_outcome_is_renewed_like_a_running_lease():
@@ -130,7 +155,7 @@ def test_a_busy_outcome_is_renewed_like_a_running_lease():
     driver.step(IDLE, now=T0)
     driver.step(busy(1), now=T0)
     driver.step(claimed(), now=T0)
-    assert driver.step(TICK, now=at(20)) == (heartbeat(2, 1),)
+    assert driver.step(TICK, now=at(20)) == (report(1), heartbeat(2, 1))
 
 
 def test_busy_outcomes_ride_with_those_that_flush():

@@ -47,6 +47,11 @@ def test_very_late_attempt_waits_for_the_maximum():
     assert plain().delay(job_id=JOB, attempt=30_000) == HOUR
 
 
+@pytest.mark.parametrize(("multiplier", "attempt"), [(1.125, 274), (1.1, 31_999), (1e300, 7)])
+def test_power_that_no_number_holds_is_a_wait_for_the_maximum(multiplier, attempt):
+    assert plain(multiplier=multiplier).delay(job_id=JOB, attempt=attempt) == HOUR
+
+
 def test_multiplier_of_one_always_waits_equally_long():
     policy = plain(multiplier=1.0)
     assert {policy.delay(job_id=JOB, attempt=n) for n in (1, 2, 500, 5_000)} == {10 * SECOND}
