@@ -14,6 +14,7 @@ from tests.core.drivers import (
     busy,
     claim,
     claimed,
+    due,
     expired,
     heartbeat,
     job,
@@ -123,7 +124,7 @@ def test_a_busy_outcome_is_offered_again_soon_and_then_more_rarely():
     milliseconds = []
     now = T0
     while now < at(3):
-        waited, now = driver.wake_at - now, driver.wake_at
+        waited, now = due(driver.wake_at) - now, due(driver.wake_at)
         milliseconds.append(round(waited.total_seconds() * 1000))
         assert driver.step(TICK, now=now) == (report(1),)
         driver.step(busy(1), now=now)

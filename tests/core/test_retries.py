@@ -1,4 +1,5 @@
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 import pytest
@@ -112,6 +113,7 @@ def test_text_that_is_no_policy_is_refused(text):
         ("max_attempts", MOST_ATTEMPTS + 1),
         ("initial", -SECOND),
         ("multiplier", 0.5),
+        ("multiplier", inf),
         ("maximum", SECOND),
         ("jitter", -0.1),
         ("jitter", 1.1),
