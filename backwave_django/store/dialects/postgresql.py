@@ -10,6 +10,7 @@ import psycopg
 from django.db import connections
 from psycopg.pq import Format
 
+from backwave_django.store.dialects.arrays import write_lists_at_once
 from backwave_django.store.dialects.values import Values
 
 if TYPE_CHECKING:
@@ -232,6 +233,7 @@ class PostgresPump:
         connection = PatientConnection.connect(**parameters)
         connection.patience_seconds = self._patience_ms / 1000
         connection.prepared_max = 400
+        write_lists_at_once(connection)
         return connection
 
     def _make_settings(self, cursor: psycopg.Cursor[Any], *, local: bool) -> None:
