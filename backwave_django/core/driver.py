@@ -16,7 +16,7 @@ from backwave_django.core.bodies import Bodies
 from backwave_django.core.bounds import DRAIN_NOTICE, EXIT_GRACE, HINT_WINDOW
 from backwave_django.core.claiming import Claiming
 from backwave_django.core.flight import Flight
-from backwave_django.core.holdings import Holdings
+from backwave_django.core.holdings import Attempt, Holdings
 from backwave_django.core.leases import LeaseHealth
 from backwave_django.core.outcomes import Verdict
 from backwave_django.core.pacing import Insistence, Pacing
@@ -99,8 +99,8 @@ class Driver:
 
     def _react(self, event: e.Event) -> tuple[c.Command, ...]:
         match event:
-            case e.AttemptSucceeded():
-                self._ended(event)
+            case e.AttemptsEnded(ends=ends):
+                self._ended(*ends)
             case e.Claimed() | e.ReportReturned() | e.HeartbeatReturned() | e.StoreFaulted():
                 return self._heard(event)
             case e.Recovered() | e.Disposed() | e.Expired() | e.Settled() | e.Purged():
@@ -131,15 +131,15 @@ class Driver:
             case _:
                 return self._faulted(event)
 
-    def _ended(self, event: e.AttemptEnded) -> None:
-        if isinstance(event, e.AttemptCommitted):
-            self._bodies.committed(event.lease_id)
-            self._pacing.ask(now=self._now)
-            return
-        attempt = self._holdings.running.pop(event.lease_id, None)
-        if attempt is None:
-            self._holdings.replaced.discard(event.lease_id)
-            return
+    def _ended(self, *ends: e.AttemptEnded) -> None:
+        for event in ends:
+            if isinstance(event, e.AttemptCommitted):
+                self._bodies.committed(event.lease_id)
+                self._pacing.ask(now=self._now)
+            elif attempt := self._holdings.landed(event.lease_id):
+                self._judge(event, attempt)
+
+    def _judge(self, event: e.AttemptReported, attempt: Attempt) -> None:
         if attempt.void:
             self._pacing.ask(now=self._now)
             return

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
     from uuid import UUID
 
@@ -143,6 +144,13 @@ class AttemptCommitted:
     lease_id: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptsEnded:
+    """Several bodies have ended, in this order, before the driver was told of the first."""
+
+    ends: tuple[AttemptEnded, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportReturned:
     """The store answered a report or a release."""
@@ -256,6 +264,7 @@ StoreAnswer: TypeAlias = (
 
 Event: TypeAlias = (
     AttemptEnded
+    | AttemptsEnded
     | Ticked
     | InboxEmpty
     | DueHinted
@@ -274,3 +283,23 @@ Event: TypeAlias = (
     | DeadPumpsFound
     | DrainRequested
 )
+
+
+def together(events: Iterable[Event]) -> list[Event]:
+    """Return events in order, each run of attempts that ended as one event.
+
+    What is to be done about ends depends on all of them, and to find it out once is enough.
+    """
+    told: list[Event] = []
+    ends: list[AttemptEnded] = []
+    for event in events:
+        if isinstance(event, AttemptEnded):
+            ends.append(event)
+            continue
+        if ends:
+            told.append(AttemptsEnded(tuple(ends)))
+            ends = []
+        told.append(event)
+    if ends:
+        told.append(AttemptsEnded(tuple(ends)))
+    return told

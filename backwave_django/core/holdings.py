@@ -47,6 +47,13 @@ class Holdings:
         #: Leases of bodies that run on although their slots were given to others.
         self.replaced: set[UUID] = set()
 
+    def landed(self, lease_id: UUID) -> Attempt | None:
+        """Take a body that ended out of its slot; ``None`` if it holds none any more."""
+        attempt = self.running.pop(lease_id, None)
+        if attempt is None:
+            self.replaced.discard(lease_id)
+        return attempt
+
     def free(self, *, leaving: int = 0, reserved: int = 0) -> int:
         """Return how many jobs fit in, once ``leaving`` buffered outcomes are gone.
 

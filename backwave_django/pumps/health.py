@@ -58,11 +58,14 @@ class Vitals:
         return self._clock.mark() - answered_at <= self._patience_seconds
 
     def ended(self, event: e.Event) -> None:
-        """Count the event if it is the end of a body."""
-        if isinstance(event, e.AttemptSucceeded | e.AttemptCommitted):
-            self._succeeded += 1
-        elif isinstance(event, _FAILED):
-            self._failed += 1
+        """Count the event if bodies have ended."""
+        if not isinstance(event, e.AttemptsEnded):
+            return
+        for one in event.ends:
+            if isinstance(one, e.AttemptSucceeded | e.AttemptCommitted):
+                self._succeeded += 1
+            elif isinstance(one, _FAILED):
+                self._failed += 1
 
     def answered(self, command: c.StoreCommand) -> None:
         """Note that the store answered, and log once when that ends a bad time."""

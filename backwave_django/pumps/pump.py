@@ -203,7 +203,7 @@ class _Loop:
     def run(self) -> None:
         """Go on until ``Exit`` or ``Halt``."""
         while self._goes_on():
-            for event in self._inbox.take() or self._awaited():
+            for event in e.together(self._inbox.take() or self._awaited()):
                 self._tell(event)
                 if not self._goes_on():
                     return

@@ -110,6 +110,9 @@ class Watched:
             case e.Recovered() | e.Disposed() | e.Expired() | e.Settled() | e.Purged():
                 self.in_flight.pop(0)
                 self._answer()
+            case e.AttemptsEnded(ends=ends):
+                for one in ends:
+                    self._ended(one)
             case _ if isinstance(event, e.AttemptEnded):
                 self._ended(event)
             case _:

@@ -145,6 +145,14 @@ class Histories(RuleBasedStateMachine):
         lease_id = data.draw(st.sampled_from(leases))
         self.watched.tell(ended(lease_id, kind, self.watched))
 
+    @busy
+    @rule(data=st.data(), kinds=st.lists(ENDS, min_size=1, max_size=4))
+    def bodies_end(self, data, kinds):
+        leases = sorted(self.watched.bodies) + sorted(self.watched.replaced)
+        drawn = data.draw(st.permutations(leases))
+        ends = [ended(*each, self.watched) for each in zip(drawn, kinds, strict=False)]
+        self.watched.tell(e.AttemptsEnded(tuple(ends)))
+
     @rule()
     @precondition(lambda self: self.watched.end is None and self.watched.drained is None)
     def drain_requested(self):

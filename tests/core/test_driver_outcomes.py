@@ -1,4 +1,5 @@
 from backwave_django.core import commands as c
+from backwave_django.core import events as e
 from backwave_django.core.outcomes import Verdict
 from tests.core.drivers import (
     DRAIN,
@@ -45,6 +46,13 @@ def test_an_empty_inbox_with_nothing_to_report_asks_for_nothing():
 def test_outcomes_flush_when_nothing_executes():
     driver = rested(job(1), pool_size=2)
     assert driver.step(returned(1), now=T0) == (report(1), claim(2))
+
+
+def test_bodies_that_end_together_leave_together():
+    ends = returned(2), returned(3)
+    one_by_one, at_once = (rested(*jobs(1, 2, 3), pool_size=4) for _ in range(2))
+    assert one_by_one.step(ends[0], now=at(1)) == (report(2), claim(2))
+    assert at_once.step(e.AttemptsEnded(ends), now=at(1)) == (report(2, 3), claim(3))
 
 
 def test_outcomes_flush_when_the_batch_is_full():

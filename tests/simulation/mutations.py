@@ -62,7 +62,7 @@ def mutated(mutation: Mutation) -> Iterator[None]:
 DRIVER = (
     Mutation(
         "an outcome is forgotten",
-        "driver:Driver._ended",
+        "driver:Driver._judge",
         "self._holdings.buffered[event.lease_id] = verdicts.judge(",
         "_ = verdicts.judge(",
     ),

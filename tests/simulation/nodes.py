@@ -248,7 +248,7 @@ class Node:
             elif self._batch:
                 self._step(self._batch.popleft())
             elif self._inbox:
-                self._batch, self._inbox = self._inbox, deque()
+                self._batch, self._inbox = deque(e.together(self._inbox)), deque()
             else:
                 self._step(e.InboxEmpty())
                 if not self._pending and self.alive:
@@ -279,7 +279,8 @@ class Node:
     def _step(self, event: e.Event) -> None:
         assert self.driver is not None
         self._timer += 1
-        self._world.watch.told(self, event)
+        for one in event.ends if isinstance(event, e.AttemptsEnded) else (event,):
+            self._world.watch.told(self, one)
         commands = self.driver.step(event, now=self.now())
         self._pending.extendleft(reversed(commands))
 
