@@ -3,8 +3,11 @@
 A thread that is woken costs more than a small body does, and under the interpreter's lock twenty of
 them only queue up behind each other. So one idle thread is woken at a time, and it wakes the next
 one if there is work left when its turn comes: bodies that wait for something let the others in at
-once, brisk ones are run by a few threads in a row. (Go's scheduler keeps one thread looking for
-work in the same way.)
+once. (Go's scheduler keeps one thread looking for work in the same way.)
+
+Brisk items can be given to be taken in a row: whoever takes one wakes nobody, until the giver says
+that it has seen enough of that. A body gives up the lock each time it writes or waits; if others
+are awake by then, every write is a change of threads.
 """
 
 from __future__ import annotations
@@ -31,11 +34,24 @@ class Handover(Generic[T]):
         # True from the moment when a thread is woken until it runs. It looks for work then, so
         # nobody else needs to be woken meanwhile.
         self._waking = False
+        self._in_a_row = False
 
-    def give(self, items: Iterable[T]) -> None:
-        """Add items, and see that somebody takes them."""
+    def give(self, items: Iterable[T], *, in_a_row: bool = False) -> None:
+        """Add items, and see that somebody takes them.
+
+        With ``in_a_row`` one thread is enough for them. Whoever says so calls ``spread`` soon, and
+        before it waits for anything: one of them may take its time after all.
+        """
+        self._in_a_row = in_a_row
         self._items.extend(items)
         self._wake()
+
+    def spread(self) -> None:
+        """Let all idle threads take what is left."""
+        if self._in_a_row:
+            self._in_a_row = False
+            if self._items:
+                self._wake()
 
     def taker(self, *, rest_seconds: float, rested: Callable[[], object]) -> Callable[[], T]:
         """Return the function by which the calling thread takes items, waiting if there is none.
@@ -52,7 +68,7 @@ class Handover(Generic[T]):
                 except IndexError:
                     self._park(bell, rest_seconds=rest_seconds, rested=rested)
                     continue
-                if self._items:
+                if self._items and not self._in_a_row:
                     self._wake()
                 return item
 

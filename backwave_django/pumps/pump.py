@@ -218,6 +218,7 @@ class _Loop:
             events = self._inbox.wait(seconds=seconds, at_least=ending)
             if events:
                 return events
+        self._workers.spread()
         self._tell(e.InboxEmpty())
         if not self._goes_on():
             return []
@@ -246,6 +247,7 @@ class _Loop:
     def _obey(self, command: _Errand) -> None:
         match command:
             case Turn():
+                self._workers.spread()
                 first, second = self._exchange.turn(command)
                 if second is not None:
                     # The claim's answer comes after all that the report's answer leads to.
@@ -261,6 +263,7 @@ class _Loop:
             case c.SignalStopping() | c.SignalCancel() | c.Abandon() | c.ReplaceSlot():
                 self._signal(command)
             case _:
+                self._workers.spread()
                 self._answered(self._exchange.ask(command))
 
     def _answered(self, event: e.Event) -> None:

@@ -30,7 +30,8 @@ _JOIN_SECONDS: Final = 2.0
 _REST_SECONDS: Final = 5.0
 #: How many ended bodies a slot remembers: more than outcomes can wait for the store.
 _REMEMBERED: Final = 8
-#: Bodies that take longer on average are not waited for: their slots would stand empty meanwhile.
+#: Bodies that take longer on average are not waited for, and never run in a row: their slots would
+#: stand empty meanwhile.
 _BRISK_SECONDS: Final = 0.000_3
 _PATIENCE_SECONDS: Final = 0.000_5
 _MOST_PATIENCE_SECONDS: Final = 0.005
@@ -75,17 +76,28 @@ class Workers:
         void = sum(1 for each in tuple(self._running.values()) if each.void)
         return void + len(self._replaced)
 
+    @property
+    def _brisk(self) -> bool:
+        return self._mean_seconds <= _BRISK_SECONDS
+
     def execute(self, jobs: Sequence[LeasedJob]) -> None:
-        """Give each job to a worker; each is answered by one event in the inbox."""
+        """Give each job to a worker; each is answered by one event in the inbox.
+
+        Brisk bodies are run by one worker in a row, until ``spread``.
+        """
         self._latest = tuple(job.lease_id for job in jobs)
         patience = _PATIENCE_SECONDS + 2 * self._mean_seconds * len(jobs)
         self._settled_at = time.perf_counter() + min(patience, _MOST_PATIENCE_SECONDS)
         assignments = [Assignment(job) for job in jobs]
         self._running.update(zip(self._latest, assignments, strict=True))
-        self._handover.give(assignments)
+        self._handover.give(assignments, in_a_row=self._brisk)
         while len(self._threads) < min(self._size, len(self._running)):
             if not self._start():
                 break
+
+    def spread(self) -> None:
+        """Let all workers at what is left; to be called before the pump waits for anything else."""
+        self._handover.spread()
 
     def settling(self) -> tuple[int, float]:
         """Return how many bodies are about to end, and how many seconds to give them.
@@ -94,7 +106,7 @@ class Workers:
         will have ended a moment later: what ends first waits for the others, never for long, and
         never when bodies take a while.
         """
-        if self._mean_seconds > _BRISK_SECONDS:
+        if not self._brisk:
             return 0, 0.0
         running = self._running
         left = sum(lease_id in running for lease_id in self._latest)

@@ -8,6 +8,7 @@ from functools import partial
 from backwave_django.core import events as e
 from backwave_django.pumps.handover import Handover
 from backwave_django.pumps.inbox import Inbox
+from tests.pumps.waiting import until
 
 LONG = 20.0
 Work = Callable[[], object]
@@ -70,6 +71,34 @@ def test_item_is_taken_while_all_but_one_are_at_work() -> None:
     assert ran.wait(LONG)
     release.set()
     crew.end()
+
+
+def resting(crew: Crew, size: int) -> None:
+    """Wait until as many threads wait for work."""
+    until(lambda: len(crew.handover._idle) == size)
+
+
+def test_items_in_a_row_are_taken_by_one_thread() -> None:
+    crew = Crew(4)
+    resting(crew, 4)
+    done = threading.Event()
+    crew.handover.give([*[nothing] * 500, done.set], in_a_row=True)
+    assert done.wait(LONG)
+    resting(crew, 4)
+    assert list(crew.ran.values()) == [501]
+    crew.end()
+
+
+def test_the_rest_of_a_row_is_spread_over_all_threads() -> None:
+    crew = Crew(4)
+    for _ in range(50):
+        resting(crew, 4)
+        together = threading.Barrier(5, timeout=LONG)
+        crew.handover.give([together.wait] * 4, in_a_row=True)
+        crew.handover.spread()
+        together.wait()
+    crew.end()
+    assert crew.ran.total() == 200
 
 
 def test_resting_threads_are_told_once_and_work_again() -> None:

@@ -2,11 +2,12 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection
+from django.db import connection, transaction
 
 import backwave_django as backwave
 from backwave_django.core.dials import StopRule
 from backwave_django.models import Job, Lease, Outcome, Pump
+from backwave_django.pumps import workers
 from backwave_django.pumps.shutdown import ABANDONED, DRAINED
 from tests.pumps.marks import BEGUN, GO
 from tests.pumps.marks import SEEN as RAN
@@ -75,6 +76,22 @@ def test_everything_that_is_due_runs_once():
     assert sorted(RAN) == list(range(100))
     assert {state(handle) for handle in handles} == {"succeeded"}
     assert not Lease.objects.exists()
+
+
+@pytest.mark.parametrize("before", [0, 60])
+def test_what_is_claimed_with_a_body_that_blocks_runs_meanwhile(before, monkeypatch):
+    """Brisk bodies are run in a row by one thread, and nothing tells that the next one is brisk."""
+    monkeypatch.setattr(workers, "_BRISK_SECONDS", 10.0)  # however slow this machine is today
+    monkeypatch.setattr(workers, "_REST_SECONDS", 600.0)  # when one looks around by itself
+    note.enqueue_many([(number,) for number in range(before)])
+    with RunningNode(POLL_INTERVAL=30):
+        until(lambda: len(RAN) == before)
+        with transaction.atomic():
+            blocked = [block.options(priority=50).enqueue() for _ in range(2)]
+            note.enqueue_many([(number,) for number in range(3)])
+        until(lambda: len(RAN) == before + 3)
+        assert {state(each) for each in blocked} == {"leased"}
+        GO.set()
 
 
 def test_outputs_are_kept():
