@@ -9,6 +9,7 @@ import selectors
 import socket
 import sqlite3
 import threading
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -20,7 +21,7 @@ from backwave_django.jobs.ids import new_id
 from backwave_django.store.hints import CHANNEL, Hint, decode, is_probe, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import psycopg
 
@@ -53,6 +54,8 @@ class PostgresListener:
         self._closed = threading.Event()
         #: Whether anything was ever heard, or its absence complained of.
         self._proven = False
+        #: What came with the answer to a statement.
+        self._beside: deque[psycopg.Notify] = deque()
         # Writing to one end wakes the thread that waits for the database and for the other.
         self._waking, self._wake = socket.socketpair()
 
@@ -92,15 +95,28 @@ class PostgresListener:
     def _listen(self, connection: psycopg.Connection[Any], tell: Callable[[Hint], None]) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(connection.fileno(), selectors.EVENT_READ)
+            connection.add_notify_handler(self._beside.append)
             selector.register(self._waking, selectors.EVENT_READ)
             self._proven = self._proven or not self._sent_probe()
             while not self._closed.is_set():
                 if not selector.select(SILENCE_SECONDS if self._proven else PROBE_SECONDS):
                     self._hears_nothing(connection)
-                for notice in connection.notifies(timeout=0):
+                for payload in self._heard(connection):
                     self._proven = True
-                    if not is_probe(notice.payload):
-                        tell(decode(notice.payload))
+                    if not is_probe(payload):
+                        tell(decode(payload))
+
+    def _heard(self, connection: psycopg.Connection[Any]) -> Iterator[str]:
+        """Iterate over what has arrived. Raises ``OperationalError`` if nobody is there any more.
+
+        Straight from libpq: psycopg's own iterator polls the socket twice more for each message.
+        """
+        server, encoding = connection.pgconn, connection.info.encoding
+        server.consume_input()
+        while notice := server.notifies():
+            yield notice.extra.decode(encoding)
+        while self._beside:
+            yield self._beside.popleft().payload
 
     def _hears_nothing(self, connection: psycopg.Connection[Any]) -> None:
         """Find out whether the connection is dead, or was never told anything."""

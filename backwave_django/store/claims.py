@@ -87,6 +87,8 @@ def _full_pass(
     left = size - len(jobs)
     if due and left > 0:
         jobs += _take(room, request, seen, due, left, now=now)
+        if jobs and request.hinted and not room.exact:
+            return _withheld(room, request, jobs, now=now)
         if len(jobs) < size or room.exact:
             seen = _look(room, request, now=now)
     short, next_due = len(jobs) < size, _next_due(room, seen, now=now)

@@ -83,13 +83,18 @@ class LaneMemory:
     careful: set[str] = field(default_factory=set)
     #: Queues in which it saw nothing due: looking again tells as much as trying to claim.
     quiet: set[str] = field(default_factory=set)
+    #: Queues that were quiet until a hint came. What is known of them may be old: it does for the
+    #: claim that the hint is about, and the next one looks everywhere.
+    roused: set[str] = field(default_factory=set)
     trust_for: timedelta = TRUST_FOR
     rotation: Rotation = field(default_factory=Rotation)
 
     def known(self, queues: Sequence[str], *, now: datetime) -> list[Lane]:
         """Return the lanes of ``queues`` in claim order; none when a survey is the better move."""
         place = {queue: number for number, queue in enumerate(dict.fromkeys(queues))}
-        if not self._can_trust(place, now=now):
+        trusted = self._can_trust(place, now=now)
+        self.roused.clear()
+        if not trusted:
             return []
         lanes = [
             Lane(queue, priority, None, None) for queue, priority in self.floors if queue in place
@@ -102,7 +107,9 @@ class LaneMemory:
         busy = False
         for queue in queues:
             seen_at = self.surveyed_at.get(queue)
-            if seen_at is None or seen_at <= oldest or queue in self.careful:
+            if seen_at is None or queue in self.careful:
+                return False
+            if seen_at <= oldest and not (self.roused and queue in self.quiet | self.roused):
                 return False
             busy = busy or queue not in self.quiet
         return busy
@@ -129,7 +136,9 @@ class LaneMemory:
         for queue, priority in lanes:
             if queue in queues:
                 self.floors.setdefault((queue, -priority), _LOWEST)
-                self.quiet.discard(queue)
+                if queue in self.quiet:
+                    self.quiet.discard(queue)
+                    self.roused.add(queue)
 
     def floor(self, lane: Lane) -> tuple[datetime, UUID]:
         """Return the last claimed row of ``lane``, or something below all rows."""

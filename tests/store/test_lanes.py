@@ -64,6 +64,25 @@ def test_quiet_queue_wants_a_survey_until_a_hint_comes() -> None:
     assert remembered(memory, "a") == [("a", -7), ("a", 0)]
 
 
+def test_hint_about_a_quiet_queue_is_believed_once_however_old_the_survey_is() -> None:
+    memory = LaneMemory()
+    memory.learn(("a", "b"), survey(), now=T0)
+    memory.hint([("a", 7)], queues=("a", "b"))
+    assert remembered(memory, "a", "b", at=60 * SECOND) == [("a", -7)]
+    memory.hint([("a", 7)], queues=("a", "b"))
+    assert remembered(memory, "a", "b", at=60 * SECOND) == []
+
+
+def test_hint_about_a_queue_with_a_backlog_needs_a_survey_as_ever() -> None:
+    memory = LaneMemory()
+    memory.learn(("a", "b"), survey(lane("a")), now=T0)
+    memory.hint([("a", 7)], queues=("a", "b"))
+    assert remembered(memory, "a", "b", at=60 * SECOND) == []
+    memory.learn(("a", "b"), survey(lane("a")), now=T0)
+    memory.hint([("b", 7)], queues=("a", "b"))
+    assert remembered(memory, "a", "b", at=60 * SECOND) == []
+
+
 def test_floor_is_the_last_claimed_row_until_the_next_survey() -> None:
     memory = LaneMemory()
     memory.learn(("a",), survey(lane()), now=T0)

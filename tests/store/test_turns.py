@@ -1,5 +1,8 @@
 """The merged turn, floors, and what a claim may pass over for a moment."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from backwave_django.core.contract import ClaimAnswer
@@ -149,6 +152,27 @@ def test_hinted_lane_is_claimed_though_no_survey_saw_it(store: PumpStore) -> Non
     default_store().enqueue([new_job(1, priority=50)])
     answer = store.claim(claim_request(limit=5, hinted=(("default", 50),)), now=T0)
     assert numbers(answer)[0] == 1
+
+
+@pytest.mark.vendor("postgresql")
+def test_hint_wakes_an_idle_pump_for_one_statement(
+    store: PumpStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store.claim(claim_request(), now=T0).short
+    default_store().enqueue([new_job(1, priority=50), new_job(2, priority=9)])
+    asked: list[Statement] = []
+    fetch = store.executor.fetch
+
+    def watched(statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
+        asked.append(statement)
+        return fetch(statement, parameters)
+
+    monkeypatch.setattr(store.executor, "fetch", watched)
+    answer = store.claim(claim_request(hinted=(("default", 50),)), now=T0 + MINUTE)
+    assert (numbers(answer), len(asked), answer.short) == ([1], 1, False)
+    # The next one looks everywhere, whatever it was told meanwhile.
+    answer = store.claim(claim_request(hinted=(("default", 50),)), now=T0 + MINUTE)
+    assert numbers(answer) == [2]
 
 
 def test_claims_of_every_size_share_one_plan(store: PumpStore, database_vendor: str) -> None:
