@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.core.checks import run_checks
-from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
@@ -16,6 +15,7 @@ from backwave_django.models import Dependency, Job, Lease
 from backwave_django.models.choices import TERMINAL_STATES
 from backwave_django.monitor.alerts import Alert, alerts
 from backwave_django.monitor.clock import connection, database_clock, span
+from backwave_django.monitor.migrations import unapplied
 from backwave_django.monitor.terminal import HAS_ENDED
 
 if TYPE_CHECKING:
@@ -48,10 +48,8 @@ def examine(*, node_clock: datetime) -> tuple[Alert, ...]:
 
 
 def _migrations() -> Iterator[Alert]:
-    executor = MigrationExecutor(connection())
-    targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] == "backwave"]
-    for migration, _backwards in executor.migration_plan(targets):
-        text = _("Migration %(name)s is not applied.") % {"name": migration.name}
+    for name in unapplied(connection()):
+        text = _("Migration %(name)s is not applied.") % {"name": name}
         remedy = f"python manage.py migrate backwave --database {connection().alias}"
         yield Alert("migration", text, remedy)
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
-from django.db.migrations.loader import MigrationLoader
 from django.db.utils import Error as DatabaseError
 
 from backwave_django.conf import get_config
 from backwave_django.core.dials import StopRule
 from backwave_django.core.errors import ConfigurationError
+from backwave_django.monitor.migrations import unapplied
 from backwave_django.pumps.children import CHILD_OPTION, follow_parent
 from backwave_django.pumps.clock import SystemClock
 from backwave_django.pumps.company import refuse_company
@@ -225,16 +225,11 @@ def _check_database(config: Config) -> None:
     if connection.in_atomic_block:
         raise CommandError(IN_A_TEST)
     with _refusing_outages(config):
-        loader = MigrationLoader(connection)
+        missing = unapplied(connection)
     connection.close()  # a parent would hold it for as long as it lives
-    missing = [
-        name
-        for app, name in loader.disk_migrations
-        if app == "backwave" and (app, name) not in (loader.applied_migrations or {})
-    ]
     if missing:
         raise CommandError(
-            f"The database {config.database!r} lacks {', '.join(sorted(missing))} of backwave: "
+            f"The database {config.database!r} lacks {', '.join(missing)} of backwave: "
             "run manage.py migrate"
         )
 
