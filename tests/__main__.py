@@ -8,6 +8,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TITLES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 DATABASES = tuple(TITLES)
 TIMEOUT_SECONDS = 180
+WORKERS = 3
 
 # What touches no database needs no second run.
 DATABASE_FREE = (
@@ -40,12 +42,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--database", choices=DATABASES, action="append")
     options, rest = parser.parse_known_args(arguments)
     results: dict[str, tuple[int, float]] = {}
-    for database in options.database or DATABASES:
-        started = time.perf_counter()
-        _say(f"\n{TITLES[database]}\n{'=' * len(TITLES[database])}")
-        with _url_of(database) as url:
-            code = _pytest(rest, url=url, again=bool(results))
-        results[database] = (code, time.perf_counter() - started)
+    with tempfile.TemporaryDirectory(prefix="backwave-bytecode-") as bytecode:
+        for database in options.database or DATABASES:
+            started = time.perf_counter()
+            _say(f"\n{TITLES[database]}\n{'=' * len(TITLES[database])}")
+            with _url_of(database) as url:
+                code = _pytest(rest, url=url, bytecode=bytecode, again=bool(results))
+            results[database] = (code, time.perf_counter() - started)
     _say("")
     for database, (code, seconds) in results.items():
         _say(f"{TITLES[database]}: {_verdict(code)} in {seconds:.0f} s")
@@ -77,11 +80,15 @@ def _url_of(database: str) -> Iterator[str]:
             yield server.create_database("shop")
 
 
-def _pytest(arguments: Sequence[str], *, url: str, again: bool) -> int:
-    environ = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
+def _pytest(arguments: Sequence[str], *, url: str, bytecode: str, again: bool) -> int:
+    unwanted = {"DATABASE_URL", "PYTHONDONTWRITEBYTECODE"}
+    environ = {key: value for key, value in os.environ.items() if key not in unwanted}
+    # Tests start hundreds of processes. None should compile what another one has compiled.
+    environ["PYTHONPYCACHEPREFIX"] = bytecode
     if url:
         environ["DATABASE_URL"] = url
-    defaults = [f"--timeout={TIMEOUT_SECONDS}", "-n2", "--maxprocesses=2", "-q"]
+    # One more than there are cores, since many tests wait for something.
+    defaults = [f"--timeout={TIMEOUT_SECONDS}", f"-n{WORKERS}", "-q"]
     ignored = [f"--ignore={path}" for path in DATABASE_FREE] if again else []
     command = [sys.executable, "-m", "pytest", *defaults, *ignored, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode

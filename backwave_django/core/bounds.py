@@ -63,6 +63,9 @@ DRAIN_NOTICE = timedelta(seconds=2)
 EXIT_GRACE = timedelta(seconds=1)
 #: Web processes send one hint, then none for this long; pumps look once more after it.
 HINT_WINDOW = timedelta(milliseconds=10)
+#: What is claimed because of a hint begins before its pump looks for more: both need the
+#: interpreter. A brisk body ends meanwhile, and is reported along with the look.
+BODIES_FIRST = timedelta(milliseconds=1)
 #: An outcome whose row somebody holds is offered again after about two of a busy pump's turns.
 BUSY_RETRY = timedelta(milliseconds=10)
 PURGE_INTERVAL = timedelta(minutes=1)

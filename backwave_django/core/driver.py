@@ -151,11 +151,9 @@ class Driver:
         )
 
     def _claimed(self, answer: ClaimAnswer) -> tuple[c.Command, ...]:
-        self._flight.answered(c.Claim)
+        asked = self._flight.answered(c.Claim).request
         self._contact.answered(now=self._now)
-        self._pacing.claimed(
-            found=bool(answer.jobs), short=answer.short, next_due=answer.next_due, now=self._now
-        )
+        self._pacing.claimed(answer, limit=asked.limit, now=self._now)
         if self.draining:
             # The drain overtook the claim: what it brought goes back untouched.
             for job in answer.jobs:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from backwave_django.core.bounds import BUSY_RETRY, HINT_WINDOW
+from backwave_django.core.bounds import BODIES_FIRST, BUSY_RETRY, HINT_WINDOW
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from backwave_django.core.contract import ClaimAnswer
 
 
 class Pacing:
@@ -54,16 +56,20 @@ class Pacing:
             if free:
                 self.ask(now=now)
 
-    def claimed(
-        self, *, found: bool, short: bool, next_due: datetime | None, now: datetime
-    ) -> None:
-        """Take in the answer of a claim; the last one of a poll sets the next poll."""
+    def claimed(self, answer: ClaimAnswer, *, limit: int, now: datetime) -> None:
+        """Take in the answer of a claim of ``limit``; the last one of a poll sets the next poll.
+
+        An answer that is neither short nor full came before everything was looked at, so that its
+        jobs can begin. They get a moment to do so.
+        """
+        found, next_due = bool(answer.jobs), answer.next_due
         self._found = self._found or found
         withheld = next_due is not None and next_due <= now
-        busy = self._found or withheld or not short
+        busy = self._found or withheld or not answer.short
         self._delay = self._interval if busy else min(self._waited * 2, self._ceiling)
-        if self._asked or not short:
-            self.poll_at = now
+        if self._asked or not answer.short:
+            early = found and len(answer.jobs) < limit
+            self.poll_at = now + BODIES_FIRST if early else now
             return
         self.poll_at = now + (self._interval if busy else self._waited)
         if next_due is not None and not withheld:

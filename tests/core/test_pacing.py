@@ -1,7 +1,8 @@
 from datetime import datetime, timedelta
 
+from backwave_django.core.contract import ClaimAnswer
 from backwave_django.core.pacing import Pacing
-from tests.core.drivers import SECOND, T0, at
+from tests.core.drivers import SECOND, T0, at, jobs
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -10,17 +11,21 @@ def pacing(*, ceiling: timedelta | None = 8 * SECOND) -> Pacing:
     return Pacing(interval=SECOND, ceiling=ceiling, jitter=MILLISECOND, now=T0)
 
 
+def answer(found: int = 0, *, short: bool = True, next_due: datetime | None = None) -> ClaimAnswer:
+    return ClaimAnswer(jobs=tuple(jobs(*range(found))), short=short, next_due=next_due, clock=T0)
+
+
 def poll(
     pace: Pacing,
     *,
     now: datetime,
-    found: bool = False,
+    found: int = 0,
     short: bool = True,
     next_due: datetime | None = None,
 ) -> float:
-    """Make a poll of one claim; return the seconds until the next."""
+    """Make a poll of one claim for two jobs; return the seconds until the next."""
     pace.issued()
-    pace.claimed(found=found, short=short, next_due=next_due, now=now)
+    pace.claimed(answer(found, short=short, next_due=next_due), limit=2, now=now)
     return (pace.poll_at - now).total_seconds()
 
 
@@ -41,8 +46,20 @@ def test_empty_polls_double_the_delay():
 def test_a_full_claim_is_followed_at_once_and_restores_the_delay():
     pace = pacing()
     poll(pace, now=T0)
-    assert poll(pace, now=T0, found=True, short=False) == 0
+    assert poll(pace, now=T0, found=2, short=False) == 0
     assert poll(pace, now=T0) == 1
+
+
+def test_a_claim_that_was_answered_early_is_followed_once_its_jobs_have_begun():
+    pace = pacing()
+    poll(pace, now=T0)
+    assert poll(pace, now=T0, found=1, short=False) == 0.001
+    pace.ask(now=T0)
+    assert pace.poll_at == T0
+
+
+def test_a_claim_that_found_nothing_and_did_not_look_everywhere_is_followed_at_once():
+    assert poll(pacing(), now=T0, short=False) == 0
 
 
 def test_the_next_due_time_cuts_a_delay_and_does_not_restore_it():
@@ -66,7 +83,7 @@ def test_what_is_asked_during_a_poll_wants_another():
     pace = pacing()
     pace.issued()
     pace.ask(now=at(1))
-    pace.claimed(found=False, short=True, next_due=None, now=at(2))
+    pace.claimed(answer(), limit=2, now=at(2))
     assert pace.poll_at == at(2)
 
 

@@ -19,7 +19,7 @@ def test_f089_a_deploy_lets_running_jobs_finish_and_begins_none(field, ledger, s
     process = field.runpumps(POOL_SIZE=20)
     field.until(lambda: len(ledger.of("start")) == 20)
     process.signal(signum)
-    field.until(lambda: Job.objects.filter(lease__isnull=False).count() == 20)
+    field.until(lambda: len(ledger.of("asked")) == 20)
     field.open_gate()
     assert process.wait() == 0
     assert len(ledger.of("start")) == len(ledger.of("finish")) == 20

@@ -38,10 +38,14 @@ def sleep(seconds: float, ctx: backwave.JobContext = backwave.context()) -> int:
 
 @backwave.job("field.until", retry=QUICK)
 def until(path: str, ctx: backwave.JobContext = backwave.context()) -> int:
-    """Run until there is a file, whatever is asked meanwhile."""
+    """Run until there is a file, whatever is asked meanwhile; note that once."""
     ledger.write(ctx, "start")
+    asked = False
     while not Path(path).exists():
         _NEVER.wait(0.02)
+        if ctx.stopping and not asked:
+            asked = True
+            ledger.write(ctx, "asked")
     ledger.write(ctx, "finish")
     return os.getpid()
 

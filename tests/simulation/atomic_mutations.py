@@ -8,6 +8,7 @@ ATOMIC = (
         "commits:after_fence",
         "row.verdict is Verdict.APPLIED",
         "True",
+        first=6,
     ),
     Mutation(
         "what a failed body wrote is committed",
@@ -20,18 +21,21 @@ ATOMIC = (
         "commits:after_fault",
         "e.AttemptReleased(lease_id=outcome.lease_id, started_at=outcome.started_at)",
         "e.AttemptSucceeded(outcome.lease_id, outcome.started_at, outcome.finished_at)",
+        first=6,
     ),
     Mutation(
         "a commit without an answer is taken for done",
         "commits:after_silence",
         "if recorded:",
         "if True:",
+        first=7,
     ),
     Mutation(
         "a commit without an answer is reported again",
         "commits:after_silence",
         "if recorded:",
         "if False:",
+        first=15,
     ),
     Mutation(
         "who looks for a commit finds any",
@@ -51,6 +55,6 @@ ATOMIC = (
         "bodies:Bodies.committed",
         "(holdings.running, holdings.buffered, holdings.busy)",
         "(holdings.running,)",
-        first=930,
+        first=1101,
     ),
 )

@@ -77,7 +77,7 @@ DRIVER = (
         "driver:Driver._reported",
         "busy[row.lease_id] = outcome",
         "outcome = None",
-        first=64,
+        first=66,
     ),
     Mutation(
         "running bodies hold no slots",
@@ -90,6 +90,7 @@ DRIVER = (
         "holdings:Holdings.leases",
         "if not attempt.void]",
         "if attempt.void]",
+        first=2,
     ),
     Mutation(
         "a lost lease is not abandoned",
@@ -102,6 +103,7 @@ DRIVER = (
         "pacing:Pacing.claimed",
         "now + (self._interval if busy else self._waited)",
         "now + 100_000 * self._interval",
+        first=9,
     ),
     Mutation(
         "polls do not wait",
@@ -120,19 +122,21 @@ DRIVER = (
         "driver:Driver._overdue_drain",
         "self._bodies.release(now=self._now)",
         "self._handed_back = True",
-        first=30,
+        first=31,
     ),
     Mutation(
         "a drain does not wait for outcomes",
         "holdings:Holdings.empty",
         "self.buffered or self.busy or",
         "",
+        first=3,
     ),
     Mutation(
         "a drain never runs out of patience",
         "driver:Driver._overdue_drain",
         "landed or self._now >= ends_at + EXIT_GRACE",
         "landed",
+        first=3,
     ),
     Mutation(
         "orphans are not recovered",
@@ -170,6 +174,7 @@ DRIVER = (
         "bodies:Bodies.begin",
         "running[job.lease_id] = Attempt(job, now, timeout_at)",
         "running[job.lease_id] = Attempt(job, now, None)",
+        first=12,
     ),
     Mutation(
         "slots are not replaced",
@@ -240,7 +245,7 @@ STORE = (
         "memory.claims:_Room.take",
         ">= cap.number",
         "> cap.number",
-        first=60,
+        first=81,
     ),
     Mutation(
         "rates are not looked at",
@@ -254,6 +259,7 @@ STORE = (
         "memory.claims:_Room._spend",
         "rate = self._cap_of_queue(queue).rate",
         "rate = None",
+        first=44,
     ),
     Mutation(
         "paused queues are served",
@@ -266,12 +272,14 @@ STORE = (
         "memory.claims:_served",
         "(row.is_paused(now=now) or row.opens_at(now=now))",
         "row.is_paused(now=now)",
+        first=33,
     ),
     Mutation(
         "deadlines do not keep a job from being claimed",
         "memory.claims:_due",
         "and (job.deadline is None or job.deadline > now)",
         "",
+        first=5,
     ),
     Mutation(
         "a claim is not a run",
@@ -296,6 +304,7 @@ STORE = (
         "memory.endings:_settle_edge",
         "child.pending_parents == 0",
         "child.pending_parents <= 1",
+        first=5,
     ),
     Mutation(
         "a parent's failure releases its dependents",
@@ -327,6 +336,7 @@ STORE = (
         "memory.endings:end_lease",
         "and ending.state is not JobState.SUCCEEDED",
         "",
+        first=21,
     ),
     Mutation(
         "a lease outlives its outcome",
@@ -339,12 +349,14 @@ STORE = (
         "memory.sweeps:_release",
         "Record(OutcomeKind.RELEASED",
         "Record(OutcomeKind.LAPSED",
+        first=5,
     ),
     Mutation(
         "jobs that ran expire",
         "memory.sweeps:settle_queue",
         "JobState.DEAD_LETTERED if job.run else JobState.EXPIRED",
         "JobState.EXPIRED",
+        first=5,
     ),
     Mutation(
         "live keys do not answer",
@@ -363,6 +375,7 @@ STORE = (
         "memory.operators:Desk._requeue",
         "job.spent, job.due_at, job.deadline, job.unroutable_since = 0,",
         "job.spent, job.due_at, job.deadline, job.unroutable_since = job.spent,",
+        first=21,
     ),
     Mutation(
         "hand-backs have no grace",
@@ -381,7 +394,7 @@ STORE = (
         "memory.sweeps:recover",
         "and lease.acquired_at <= now",
         "",
-        first=1_000,
+        first=1_006,
     ),
     Mutation(
         "ticks overlap",

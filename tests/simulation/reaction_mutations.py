@@ -26,6 +26,7 @@ REACTIONS = (
         "memory.workflows:WorkflowDesk._cancel",
         "lease.cancel_requested = True",
         "lease.cancel_requested = lease.cancel_requested",
+        first=21,
     ),
     Mutation(
         "a retried workflow keeps what was spent",
@@ -38,7 +39,7 @@ REACTIONS = (
         "memory.workflows:WorkflowDesk._bring_back",
         "self._tables.move(job, born.state, at=self._now)",
         "self._tables.move(job, JobState.SCHEDULED, at=self._now)",
-        first=82,
+        first=84,
     ),
     Mutation(
         "what is done to a workflow leaves no trace",
@@ -57,6 +58,6 @@ REACTIONS = (
         "retries:due_after_loss",
         "if attempt == 1:",
         "if attempt >= 1:",
-        first=78,
+        first=80,
     ),
 )

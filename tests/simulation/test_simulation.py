@@ -12,7 +12,7 @@ from tests.simulation.swarm import search
 from tests.simulation.world import run
 
 PLANS = sorted((Path(__file__).parent / "plans").glob("*.json"))
-BLOCK = 50
+BLOCK = 30
 FORGETFUL = MUTATIONS[0]
 
 
