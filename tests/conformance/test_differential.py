@@ -21,7 +21,7 @@ from tests.conformance.clockwork import Clockwork
 from tests.conformance.flows import Flows
 from tests.conformance.machine import Differential, RivalMachine
 
-EXAMPLES = int(os.environ.get("BACKWAVE_DIFFERENTIAL_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("BACKWAVE_DIFFERENTIAL_EXAMPLES", "15"))
 STEPS = int(os.environ.get("BACKWAVE_DIFFERENTIAL_STEPS", "30"))
 SHRINK = (Phase.shrink,) if os.environ.get("BACKWAVE_DIFFERENTIAL_SHRINK") else ()
 

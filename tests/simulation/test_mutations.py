@@ -1,9 +1,10 @@
 import pytest
 
 from tests.simulation.atomic_mutations import ATOMIC
-from tests.simulation.mutations import MUTATIONS, mutated
+from tests.simulation.mutations import DRIVER, mutated
 from tests.simulation.reaction_mutations import REACTIONS
 from tests.simulation.scenarios import draw
+from tests.simulation.store_mutations import STORE
 from tests.simulation.world import run
 
 #: Each bug has to show within so many seeds; most show in the first.
@@ -11,7 +12,7 @@ SEEDS = 200
 
 
 @pytest.mark.parametrize(
-    "mutation", [*MUTATIONS, *REACTIONS, *ATOMIC], ids=lambda mutation: mutation.name
+    "mutation", [*DRIVER, *STORE, *REACTIONS, *ATOMIC], ids=lambda mutation: mutation.name
 )
 def test_mutation_is_caught(mutation, record_property):
     seeds = range(mutation.first, mutation.first + SEEDS)
@@ -22,6 +23,6 @@ def test_mutation_is_caught(mutation, record_property):
 
 
 def test_mutations_are_gone_afterwards():
-    with mutated(MUTATIONS[0]):
+    with mutated(DRIVER[0]):
         assert run(draw(0)).broke
     assert not run(draw(0)).broke

@@ -5,15 +5,15 @@ import pytest
 
 from tests.simulation import plans
 from tests.simulation.__main__ import main
-from tests.simulation.mutations import MUTATIONS, mutated
+from tests.simulation.mutations import DRIVER, mutated
 from tests.simulation.scenarios import draw
 from tests.simulation.shrinking import shrink
 from tests.simulation.swarm import search
 from tests.simulation.world import run
 
 PLANS = sorted((Path(__file__).parent / "plans").glob("*.json"))
-BLOCK = 30
-FORGETFUL = MUTATIONS[0]
+BLOCK = 20
+FORGETFUL = DRIVER[0]
 
 
 @pytest.mark.parametrize("first", range(0, 8 * BLOCK, BLOCK))

@@ -139,14 +139,15 @@ def _environments(
     server = None
     if options["postgres"]:
         server = stack.enter_context(PrivatePostgres(settings=SERVER_SETTINGS))
-    ledgers = Path("/dev/shm") if Path("/dev/shm").is_dir() else directory  # noqa: S108
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    ledgers = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench", dir=memory))
     found: dict[str, dict[str, str]] = {}
     for name in contestants:
         slug = name.replace("-", "_")
         found[name] = {
             **os.environ,
             "BENCH_CONTESTANT": name,
-            "BENCH_LEDGER": str(ledgers / f"{directory.name}-{slug}.ledger"),
+            "BENCH_LEDGER": str(Path(ledgers) / f"{slug}.ledger"),
             "BENCH_SLOTS": str(options["slots"]),
             "BENCH_PUMPS": str(options["pumps"]),
             "BENCH_CONNECTIONS": "reuse" if options["connections"] == "reuse" else "fresh",
