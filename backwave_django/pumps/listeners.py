@@ -114,7 +114,7 @@ class PostgresListener:
         server, encoding = connection.pgconn, connection.info.encoding
         server.consume_input()
         while notice := server.notifies():
-            yield notice.extra.decode(encoding)
+            yield notice.extra.decode(encoding, errors="replace")
         while self._beside:
             yield self._beside.popleft().payload
 
