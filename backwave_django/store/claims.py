@@ -66,14 +66,20 @@ def complete(
 
 
 def _withheld(
-    room: Room, request: ClaimRequest, jobs: Sequence[LeasedJob], *, now: datetime
+    room: Room,
+    request: ClaimRequest,
+    jobs: Sequence[LeasedJob],
+    *,
+    now: datetime,
+    key_cursor: str | None = None,
 ) -> ClaimAnswer:
+    """Answer at once; the cursor stays where it is, unless keys had their turn."""
     return ClaimAnswer(
         jobs=tuple(jobs),
         short=False,
         next_due=now,
         clock=room.last_clock or now,
-        key_cursor=request.key_cursor,
+        key_cursor=request.key_cursor if key_cursor is None else key_cursor,
     )
 
 
@@ -88,7 +94,9 @@ def _full_pass(
     if due and left > 0:
         jobs += _take(room, request, seen, due, left, now=now)
         if jobs and request.hinted and not room.exact:
-            return _withheld(room, request, jobs, now=now)
+            room.lanes.rotation.reset()
+            cursor = _cursor(request, seen, jobs, full=len(jobs) >= size)
+            return _withheld(room, request, jobs, now=now, key_cursor=cursor)
         if len(jobs) < size or room.exact:
             seen = _look(room, request, now=now)
     short, next_due = len(jobs) < size, _next_due(room, seen, now=now)

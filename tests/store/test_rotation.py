@@ -53,6 +53,27 @@ def test_job_behind_many_keys_that_are_not_due_is_found_in_one_round(store: Pump
     assert [job.limit_key for answer in answers for job in answer.jobs] == [key(KEYS + 1)]
 
 
+def test_keys_take_turns_however_many_hints_come(store: PumpStore) -> None:
+    jobs = enumerate(["a", "a", "a", "b", "c"], start=1)
+    default_store().enqueue([new_job(number, limit_key=name) for number, name in jobs])
+    request, served = claim_request(limit=1, hinted=(("default", 0),)), []
+    for _ in range(4):
+        answer = store.claim(request, now=T0)
+        request = replace(request, key_cursor=answer.key_cursor)
+        served += [job.limit_key for job in answer.jobs]
+    assert served == ["a", "b", "c", "a"]
+
+
+def test_claim_that_a_hint_cuts_short_goes_on_behind_the_keys_it_looked_at(
+    store: PumpStore,
+) -> None:
+    fill(T0 + DAY)
+    default_store().enqueue([new_job(KEYS + 1, limit_key=key(7))])
+    answer = store.claim(claim_request(limit=10, hinted=(("default", 0),)), now=T0)
+    assert [job.limit_key for job in answer.jobs] == [key(7)]
+    assert answer.key_cursor == key(MAX_KEYS_PER_CLAIM)
+
+
 def test_round_that_found_nothing_ends_with_the_first_due_time_of_all_keys(
     store: PumpStore,
 ) -> None:
