@@ -13,11 +13,19 @@ import pytest
 from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from testproject.devpostgres import PrivatePostgres
 from tests.flushing import empty_databases
 
 POSTGRES_ONLY_FIXTURES = {"postgres_server"}
+
+# How long an example takes says something about the machine, not about what is tested.
+hypothesis_settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
