@@ -104,12 +104,12 @@ class LaneMemory:
 
     def _can_trust(self, queues: Iterable[str], *, now: datetime) -> bool:
         oldest = now - self.trust_for
-        busy = False
+        busy, idle = False, self.quiet | self.roused if self.roused else frozenset()
         for queue in queues:
             seen_at = self.surveyed_at.get(queue)
             if seen_at is None or queue in self.careful:
                 return False
-            if seen_at <= oldest and not (self.roused and queue in self.quiet | self.roused):
+            if seen_at <= oldest and queue not in idle:
                 return False
             busy = busy or queue not in self.quiet
         return busy

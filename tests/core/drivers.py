@@ -211,6 +211,15 @@ def busy(*numbers: int) -> e.ReportReturned:
     return answered(*((number, Verdict.BUSY) for number in numbers))
 
 
+def held_up(*jobs: LeasedJob, **dials: Any) -> Driver:
+    """A driver that has run job 1 of ``jobs`` and reported it while somebody held its row."""
+    driver = rested(*jobs, **dials)
+    driver.step(returned(1), now=T0)
+    driver.step(IDLE, now=T0)
+    driver.step(busy(1), now=T0)
+    return driver
+
+
 def beaten(
     *,
     lost: Iterable[int] = (),

@@ -15,6 +15,7 @@ from tests.core.drivers import (
     fault,
     fresh,
     heartbeat,
+    held_up,
     job,
     jobs,
     recovered,
@@ -90,10 +91,7 @@ def test_busy_outcomes_hold_no_slots():
 
 
 def test_a_report_of_busy_outcomes_alone_asks_for_no_claim():
-    driver = rested(*jobs(1, 2), pool_size=2)
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2), pool_size=2)
     driver.step(claimed(job(3)), now=T0)
     assert driver.step(TICK, now=at(1)) == (report(1),)
 

@@ -3,25 +3,23 @@ from backwave_django.core import events as e
 from tests.core.drivers import (
     DRAIN,
     EXPIRE,
-    IDLE,
     SETTLE,
     T0,
     TICK,
     at,
     beaten,
-    busy,
     cancel,
     claim,
     claimed,
     due,
     fault,
     heartbeat,
+    held_up,
     job,
     jobs,
     quiet,
     report,
     rested,
-    returned,
     settled,
 )
 
@@ -78,10 +76,7 @@ def test_a_clock_set_back_keeps_a_drain_as_long():
 
 
 def test_a_clock_set_back_keeps_a_busy_outcome_waiting_as_long():
-    driver = rested(*jobs(1, 2), pool_size=2)
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2), pool_size=2)
     driver.step(claimed(job(3)), now=T0)
     assert driver.step(TICK, now=at(-50)) == ()
     assert driver.step(TICK, now=at(-49.991)) == ()

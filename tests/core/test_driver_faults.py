@@ -13,13 +13,13 @@ from tests.core.drivers import (
     applied,
     at,
     beaten,
-    busy,
     cancel,
     claim,
     claimed,
     expired,
     fault,
     heartbeat,
+    held_up,
     job,
     jobs,
     quiet,
@@ -99,10 +99,7 @@ def test_a_report_that_was_answered_stands_when_the_claim_faults():
 
 
 def test_busy_outcomes_survive_a_faulted_report():
-    driver = rested(*jobs(1, 2), pool_size=2)
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2), pool_size=2)
     driver.step(claimed(job(3)), now=T0)
     asked = driver.step(TICK, now=at(1))
     assert asked == (report(1),)

@@ -18,6 +18,7 @@ from tests.core.drivers import (
     due,
     expired,
     heartbeat,
+    held_up,
     job,
     jobs,
     raised,
@@ -123,10 +124,7 @@ def test_a_stale_outcome_is_forgotten():
 
 
 def test_a_busy_outcome_is_offered_again_soon_and_then_more_rarely():
-    driver = rested(*jobs(1, 2), pool_size=2)
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2), pool_size=2)
     assert driver.step(claimed(job(3)), now=T0)[1:] == ()
     assert driver.step(IDLE, now=at(0.009)) == ()
     milliseconds = []
@@ -140,10 +138,7 @@ def test_a_busy_outcome_is_offered_again_soon_and_then_more_rarely():
 
 
 def test_outcomes_that_get_busy_beside_an_old_one_are_offered_soon():
-    driver = rested(*jobs(1, 2), pool_size=2)
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2), pool_size=2)
     driver.step(claimed(job(3)), now=T0)
     for now in (at(0.01), at(0.03), at(0.07)):
         assert driver.step(TICK, now=now) == (report(1),)
@@ -159,29 +154,20 @@ def test_outcomes_that_get_busy_beside_an_old_one_are_offered_soon():
 
 
 def test_a_busy_outcome_is_renewed_like_a_running_lease():
-    driver = rested(*jobs(1, 2), pool_size=2, poll_interval=30 * (at(1) - T0))
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2), pool_size=2, poll_interval=30 * (at(1) - T0))
     driver.step(claimed(), now=T0)
     assert driver.step(TICK, now=at(20)) == (report(1), heartbeat(2, 1))
 
 
 def test_busy_outcomes_ride_with_those_that_flush():
-    driver = rested(*jobs(1, 2, 3), pool_size=3)
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2, 3), pool_size=3)
     driver.step(claimed(), now=T0)
     both = c.Report(outcomes=(success(2, now=at(1)), success(1)))
     assert driver.step(returned(2, now=at(1)), now=at(1)) == (both, claim(2))
 
 
 def test_a_busy_outcome_that_is_applied_later_is_gone():
-    driver = rested(*jobs(1, 2), pool_size=2)
-    driver.step(returned(1), now=T0)
-    driver.step(IDLE, now=T0)
-    driver.step(busy(1), now=T0)
+    driver = held_up(*jobs(1, 2), pool_size=2)
     driver.step(claimed(job(3)), now=T0)
     driver.step(TICK, now=at(1))
     assert driver.step(applied(1), now=at(1)) == ()

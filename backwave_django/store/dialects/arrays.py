@@ -11,6 +11,7 @@ from struct import pack
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from psycopg.postgres import types
 from psycopg.pq import Format
 from psycopg.types.array import ListDumper
 
@@ -60,15 +61,18 @@ class _QuickDumper(ListDumper):
 
 
 class _UuidsDumper(_QuickDumper):
-    oid, element, written = 2951, 2950, staticmethod(_uuid)
+    oid, element = types["uuid"].array_oid, types["uuid"].oid
+    written = staticmethod(_uuid)
 
 
 class _TextsDumper(_QuickDumper):
-    oid, element, written = 1009, 25, staticmethod(_text)
+    oid, element = types["text"].array_oid, types["text"].oid
+    written = staticmethod(_text)
 
 
 class _InstantsDumper(_QuickDumper):
-    oid, element, written = 1185, 1184, staticmethod(_instant)
+    oid, element = types["timestamptz"].array_oid, types["timestamptz"].oid
+    written = staticmethod(_instant)
 
 
 _QUICK: Final[dict[type, type[_QuickDumper]]] = {
