@@ -72,10 +72,7 @@ class Retry:
 
     def encode(self) -> str:
         """Return the numbers as one short text, for a lease row."""
-        return (
-            f"{self.max_attempts};{self.initial.total_seconds()!r};{self.multiplier!r};"
-            f"{self.maximum.total_seconds()!r};{self.jitter!r}"
-        )
+        return _encoded(self)
 
     @staticmethod
     @lru_cache(maxsize=1024)
@@ -89,6 +86,14 @@ class Retry:
             maximum=timedelta(seconds=float(maximum)),
             jitter=float(jitter),
         )
+
+
+@lru_cache(maxsize=1024)
+def _encoded(policy: Retry) -> str:
+    return (
+        f"{policy.max_attempts};{policy.initial.total_seconds()!r};{policy.multiplier!r};"
+        f"{policy.maximum.total_seconds()!r};{policy.jitter!r}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

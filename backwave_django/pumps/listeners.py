@@ -98,20 +98,21 @@ class PostgresListener:
             connection.add_notify_handler(self._beside.append)
             selector.register(self._waking, selectors.EVENT_READ)
             self._proven = self._proven or not self._sent_probe()
+            encoding = connection.info.encoding
             while not self._closed.is_set():
                 if not selector.select(SILENCE_SECONDS if self._proven else PROBE_SECONDS):
                     self._hears_nothing(connection)
-                for payload in self._heard(connection):
+                for payload in self._heard(connection, encoding):
                     self._proven = True
                     if not is_probe(payload):
                         tell(decode(payload))
 
-    def _heard(self, connection: psycopg.Connection[Any]) -> Iterator[str]:
+    def _heard(self, connection: psycopg.Connection[Any], encoding: str) -> Iterator[str]:
         """Iterate over what has arrived. Raises ``OperationalError`` if nobody is there any more.
 
         Straight from libpq: psycopg's own iterator polls the socket twice more for each message.
         """
-        server, encoding = connection.pgconn, connection.info.encoding
+        server = connection.pgconn
         server.consume_input()
         while notice := server.notifies():
             yield notice.extra.decode(encoding, errors="replace")

@@ -12,6 +12,7 @@ import json
 import logging
 import threading
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from backwave_django.core.bounds import HINT_WINDOW
@@ -65,6 +66,7 @@ def is_probe(payload: str) -> bool:
     return payload.startswith(_PROBE)
 
 
+@lru_cache(maxsize=256)
 def decode(payload: str) -> Hint:
     """Return what ``encode`` wrote; for anything else, a hint that names no queue."""
     try:

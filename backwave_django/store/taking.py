@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from backwave_django.core.jobs import LeasedJob
 from backwave_django.store.names import Statement
+from backwave_django.store.picking import PICKING, picking_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,15 +21,14 @@ if TYPE_CHECKING:
     from backwave_django.store.room import Room
 
 LEASING: Final = """
-named AS MATERIALIZED (SELECT pick.id, pick.ord, gen_random_uuid() AS lease_id FROM pick),
 claimed AS (
   UPDATE {job} j SET state = 'leased', run = j.run + 1,
     max_attempts = split_part(COALESCE(%(own)s::jsonb ->> j.wire_name, %(retry)s), ';', 1)::int
-  FROM named WHERE j.id = named.id AND j.id = ANY (ARRAY(SELECT n.id FROM named n))
-  RETURNING named.lease_id, j.id, j.wire_name, j.queue, j.run, j.spent, j.payload,
+  FROM pick WHERE j.id = pick.id AND j.id = ANY (ARRAY(SELECT p.id FROM pick p))
+  RETURNING pick.lease_id, j.id, j.wire_name, j.queue, j.run, j.spent, j.payload,
     j.payload_version, j.tags::text AS tags, j.due_at, j.deadline, j.limit_key,
     j.unroutable_since, j.schedule, j.scheduled_for, j.workflow, j.trace,
-    COALESCE(%(own)s::jsonb ->> j.wire_name, %(retry)s) AS retry, j.priority, named.ord),
+    COALESCE(%(own)s::jsonb ->> j.wire_name, %(retry)s) AS retry, j.priority, pick.ord),
 leased AS (
   INSERT INTO {lease} (id, job_id, queue, limit_key, pump_id, run, acquired_at, expires_at,
     cancel_requested, retry)
@@ -41,28 +41,9 @@ SELECT lease_id, id, wire_name, queue, run, spent, payload, payload_version, tag
   deadline, limit_key, unroutable_since, schedule, scheduled_for, workflow, trace, retry,
   %(expires)s::timestamptz, priority, clock_timestamp()"""
 _ROWS: Final = LEASED_COLUMNS + " FROM claimed ORDER BY ord, due_at, id"
-_TAKE: Final = """
-lane AS MATERIALIZED (
-  SELECT l.queue, l.priority, l.floor_due, l.floor_id, l.ord
-  FROM unnest(%(queues)s::text[], %(priorities)s::smallint[], %(floors)s::timestamptz[],
-    %(floor_ids)s::uuid[]) WITH ORDINALITY AS l(queue, priority, floor_due, floor_id, ord)
-  LEFT JOIN {queue} q ON q.name = l.queue
-  WHERE q.name IS NULL OR (COALESCE(q."limit", q.limit_default) IS NULL
-    AND COALESCE(q.rate, q.rate_default, q."window", q.window_default) IS NULL
-    AND (NOT q.paused OR q.paused_until <= %(now)s))
-  ORDER BY l.ord),
-pick AS MATERIALIZED (
-  SELECT j.id, lane.ord FROM lane CROSS JOIN LATERAL (
-    SELECT b.id FROM {job} b
-    WHERE b.state = 'scheduled' AND b.limit_key IS NULL AND b.queue = lane.queue
-      AND b.priority = lane.priority AND b.due_at <= %(now)s
-      AND (b.due_at, b.id) >= (lane.floor_due, lane.floor_id)
-      AND (b.deadline IS NULL OR b.deadline > %(now)s)
-    ORDER BY b.due_at, b.id LIMIT %(size)s FOR UPDATE SKIP LOCKED) j LIMIT %(size)s),
-"""
-#: Common table expressions that lease due jobs of plain lanes, at most ``size`` of them.
-TAKING_PLAIN: Final = _TAKE + LEASING
-_TAKE_PLAIN: Final = Statement("WITH" + TAKING_PLAIN + _ROWS)
+#: Common table expressions that lease at most ``size`` due jobs of plain lanes: of one, or several.
+TAKING_PLAIN: Final = {one: pick + LEASING for one, pick in PICKING.items()}
+_TAKE_PLAIN: Final = {one: Statement("WITH" + text + _ROWS) for one, text in TAKING_PLAIN.items()}
 
 
 @lru_cache(maxsize=64)
@@ -79,13 +60,9 @@ def retry_parameters(table: RetryTable) -> dict[str, str]:
 def plain_parameters(
     room: Room, request: ClaimRequest, lanes: Sequence[Lane], size: int, *, now: datetime
 ) -> dict[str, Any]:
-    """Return the parameters of ``TAKING_PLAIN``."""
-    floors = [room.lanes.floor(lane) for lane in lanes]
+    """Return the parameters of ``TAKING_PLAIN[len(lanes) == 1]``."""
     return {
-        "queues": [lane.queue for lane in lanes],
-        "priorities": [lane.priority for lane in lanes],
-        "floors": [due for due, _ in floors],
-        "floor_ids": [job_id for _, job_id in floors],
+        **picking_parameters(room.lanes, lanes),
         "now": now,
         "expires": now + request.lease_duration,
         "pump": request.pump_id,
@@ -99,7 +76,7 @@ def take_plain(
 ) -> list[LeasedJob]:
     """Lease at most ``limit`` due jobs of ``lanes`` in one statement, without any cap."""
     parameters = plain_parameters(room, request, lanes, limit, now=now)
-    return taken(room, room.executor.fetch(_TAKE_PLAIN, parameters))
+    return taken(room, room.executor.fetch(_TAKE_PLAIN[len(lanes) == 1], parameters))
 
 
 def taken(room: Room, rows: Sequence[tuple[Any, ...]]) -> list[LeasedJob]:
@@ -141,7 +118,8 @@ def candidates(room: Room, lane: Lane, limit: int, *, now: datetime) -> list[Any
 
 _GIVEN_ROWS: Final = """
 WITH pick AS MATERIALIZED (
-  SELECT p.id, p.ord FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS p(id, ord)),
+  SELECT p.id, p.ord, gen_random_uuid() AS lease_id
+  FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS p(id, ord)),
 """
 _GIVEN: Final = Statement(_GIVEN_ROWS + LEASING + _ROWS)
 

@@ -45,7 +45,9 @@ _FINAL: Final = 23
 
 
 _STATEMENTS: Final = {
-    kept: Statement(text + "," + TAKING_PLAIN + _BOTH) for kept, text in APPLYING.items()
+    (kept, one): Statement(text + "," + taking + _BOTH)
+    for kept, text in APPLYING.items()
+    for one, taking in TAKING_PLAIN.items()
 }
 
 
@@ -92,7 +94,7 @@ def _merged(
     kept = room.settings.history is not History.OFF
     parameters = report_parameters(room, outcomes, fence=ANY_LEASE, now=now)
     parameters |= plain_parameters(room, request, lanes, sized(request), now=now)
-    rows = room.fetch_alone(_STATEMENTS[kept], parameters)
+    rows = room.fetch_alone(_STATEMENTS[kept, len(lanes) == 1], parameters)
     told, claimed = rows[: len(outcomes)], rows[len(outcomes) :]
     answers = [
         applied(outcome, row[_FINAL], exists=row[_FINAL + 1], queued=row[_FINAL + 2])

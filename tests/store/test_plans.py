@@ -14,6 +14,7 @@ from backwave_django.store import PumpStore, default_store
 from backwave_django.store.applied import ANY_LEASE
 from backwave_django.store.applying_postgresql import _STATEMENTS, report_parameters
 from backwave_django.store.heartbeats import _AT_ONCE
+from backwave_django.store.lanes import Lane
 from backwave_django.store.leases import _lapsed_statement, _orphans
 from backwave_django.store.names import Statement
 from backwave_django.store.purging import _old
@@ -116,14 +117,28 @@ def indexes(found: list[dict[str, Any]]) -> set[str]:
     }
 
 
+of_lanes = pytest.mark.parametrize(
+    "queues", [("default",), ("default", "mail")], ids=["one lane", "two lanes"]
+)
+
+
+def known_lanes(store: PumpStore, queues: tuple[str, ...]) -> list[Lane]:
+    """Return what the store knows of queues in which it has just looked: a lane in each."""
+    lanes = store._room.lanes.known(queues, now=T0 + 60 * SECOND)
+    assert [lane.queue for lane in lanes] == list(queues)
+    return lanes
+
+
 @postgres
-def test_claim_reads_one_index_range_per_lane(backlog: PumpStore) -> None:
-    request = claim_request(limit=32)
+@of_lanes
+def test_claim_reads_one_index_range_per_lane(backlog: PumpStore, queues: tuple[str, ...]) -> None:
+    default_store().enqueue([new_job(1, queue="mail", due_at=T0 + 30 * SECOND)])
+    request = claim_request(*queues, limit=32)
     backlog.claim(request, now=T0 + 60 * SECOND)
-    room = backlog._room
-    lanes = room.lanes.known(request.queues, now=T0 + 60 * SECOND)
+    room, lanes = backlog._room, known_lanes(backlog, queues)
     parameters = plain_parameters(room, request, lanes, 32, now=T0 + 60 * SECOND)
-    found = plan(backlog, _TAKE_PLAIN, parameters)
+    assert len(lanes) == len(queues)
+    found = plan(backlog, _TAKE_PLAIN[len(lanes) == 1], parameters)
     assert walks(found) == []
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
 
@@ -138,39 +153,45 @@ def test_report_touches_its_rows_alone(backlog: PumpStore) -> None:
     assert indexes(found) == {"backwave_job_pkey"}
 
 
-def turn_plan(store: PumpStore) -> list[dict[str, Any]]:
-    request = claim_request(limit=32)
+def turn_plan(store: PumpStore, queues: tuple[str, ...]) -> list[dict[str, Any]]:
+    default_store().enqueue([new_job(2, queue="mail", due_at=T0 + 30 * SECOND)])
+    request = claim_request(*queues, limit=32)
     now = T0 + 60 * SECOND
     jobs = store.claim(request, now=now).jobs
     room = store._room
     assert room.settings.history is not History.OFF
     parameters = report_parameters(room, list(map(succeeded, jobs)), fence=ANY_LEASE, now=now)
-    lanes = room.lanes.known(request.queues, now=now)
+    lanes = known_lanes(store, queues)
     parameters |= plain_parameters(room, request, lanes, 32, now=now)
-    return plan(store, _TURNS[True], parameters)
+    return plan(store, _TURNS[True, len(lanes) == 1], parameters)
 
 
 @postgres
-def test_turn_does_neither(backlog: PumpStore) -> None:
-    found = turn_plan(backlog)
+@of_lanes
+def test_turn_does_neither(backlog: PumpStore, queues: tuple[str, ...]) -> None:
+    found = turn_plan(backlog, queues)
     assert walks(found) == []
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
 
 
 @postgres
-def test_turn_needs_no_statistics(fresh_backlog: PumpStore) -> None:
-    found = turn_plan(fresh_backlog)
+@of_lanes
+def test_turn_needs_no_statistics(fresh_backlog: PumpStore, queues: tuple[str, ...]) -> None:
+    found = turn_plan(fresh_backlog, queues)
     assert walks(found) == []
     assert indexes(found) == {"backwave_job_claim", "backwave_job_pkey"}
 
 
 @postgres
-def test_turn_that_was_planned_over_empty_tables_reads_by_keys(store: PumpStore) -> None:
+@of_lanes
+def test_turn_that_was_planned_over_empty_tables_reads_by_keys(
+    store: PumpStore, queues: tuple[str, ...]
+) -> None:
     with connection.cursor() as cursor:
         # Not even the ten pages that the planner assumes of a table it knows nothing of.
         cursor.execute("VACUUM ANALYZE backwave_job, backwave_lease, backwave_dependency")
-    default_store().enqueue([new_job(1)])
-    assert unbounded(turn_plan(store)) == []
+    default_store().enqueue([new_job(number) for number in range(10, 60)])
+    assert unbounded(turn_plan(store, queues)) == []
 
 
 @postgres

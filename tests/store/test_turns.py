@@ -184,4 +184,4 @@ def test_claims_of_every_size_share_one_plan(store: PumpStore, database_vendor: 
     if database_vendor == "postgresql":
         prepared = Statement("SELECT statement FROM pg_prepared_statements")
         texts = [row[0] for row in store.executor.fetch(prepared, {})]
-        assert sum("pick AS MATERIALIZED" in text and "lane AS" in text for text in texts) == 1
+        assert sum("pick AS MATERIALIZED" in text and "SKIP LOCKED" in text for text in texts) == 1
