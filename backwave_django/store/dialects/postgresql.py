@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from django.db import connections
-from psycopg.pq import Format
 
 from backwave_django.store.dialects.arrays import write_lists_at_once
 from backwave_django.store.dialects.values import Values
+from backwave_django.store.dialects.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ PLANNER: Final = {
     "plan_cache_mode": "force_generic_plan",
 }
 _RELAX: Final = (
-    "SELECT set_config(s.name, s.reset_val, true) FROM pg_settings s WHERE s.name = ANY($1)"
+    b"SELECT set_config(s.name, s.reset_val, true) FROM pg_settings s WHERE s.name = ANY($1)"
 )
 _DJANGO_ONLY: Final = ("context", "cursor_factory", "prepare_threshold", "pool")
 _SHORTEST_WAIT_MS: Final = 100
@@ -95,7 +95,7 @@ class PostgresPump:
         self._patience_ms = max(int(lease_duration.total_seconds() * 1000 / 6), _SHORTEST_WAIT_MS)
         self._pooler = pooler
         self._connection: psycopg.Connection[Any] | None = None
-        self._cursor: psycopg.Cursor[Any] | None = None
+        self._wire: Wire | None = None
         self._inside = False
         self._after: list[Callable[[], object]] = []
         self.values = Values()
@@ -107,18 +107,18 @@ class PostgresPump:
             with self._savepoint():
                 yield
             return
-        cursor = self._open()
-        cursor.execute("BEGIN")
+        wire = self._wire or self._open()
+        wire.command(b"BEGIN")
         self._inside = True
         try:
             if self._pooler:
-                self._make_settings(cursor, local=True)
+                self._make_settings(wire, local=True)
             yield
-            cursor.execute("COMMIT")
+            wire.command(b"COMMIT")
         except BaseException:
             self._after.clear()
             with suppress(psycopg.Error):
-                cursor.execute("ROLLBACK")
+                wire.command(b"ROLLBACK")
             raise
         finally:
             self._inside = False
@@ -127,25 +127,23 @@ class PostgresPump:
     def relax(self) -> None:
         """Undo the planner's settings until the transaction ends."""
         # RESET knows no LOCAL, and this is one statement where SET would be one for each.
-        self._open().execute(_RELAX, [list(PLANNER)])
+        self._open().rows(_RELAX, [list(PLANNER)])
 
     def fetch(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
         """Run one statement and return its rows."""
         if self._pooler and not self._inside:
             with self.transaction():
                 return self.fetch(statement, parameters)
-        cursor = self._cursor or self._open()
-        values = [parameters[name] for name in statement.names]
-        return cursor.execute(statement.numbered, values).fetchall()
+        wire = self._wire or self._open()
+        return wire.rows(statement.numbered, [parameters[name] for name in statement.names])
 
     def execute(self, statement: Statement, parameters: Mapping[str, object]) -> int:
         """Run one statement and return how many rows it changed."""
         if self._pooler and not self._inside:
             with self.transaction():
                 return self.execute(statement, parameters)
-        cursor = self._cursor or self._open()
-        values = [parameters[name] for name in statement.names]
-        return cursor.execute(statement.numbered, values).rowcount
+        wire = self._wire or self._open()
+        return wire.changed(statement.numbered, [parameters[name] for name in statement.names])
 
     def execute_many(
         self, statement: Statement, parameters: Sequence[Mapping[str, object]]
@@ -153,13 +151,8 @@ class PostgresPump:
         """Run one statement for each of ``parameters``."""
         if parameters:
             names = statement.names
-            *rows, last = ([each[name] for name in names] for each in parameters)
-            cursor = self._open()
-            if rows:
-                cursor.executemany(statement.numbered, rows)
-            # By itself: after the flush that ends a pipeline the server forgets how long a
-            # transaction may idle, and a pump that is stopped in one would hold its locks for ever.
-            cursor.execute(statement.numbered, last)
+            wire = self._wire or self._open()
+            wire.many(statement.numbered, [[each[name] for name in names] for each in parameters])
 
     def on_commit(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` after the transaction, or now if there is none."""
@@ -177,41 +170,46 @@ class PostgresPump:
 
     def drop(self) -> None:
         """Close the connection; the next statement opens a new one."""
-        connection, self._connection, self._cursor = self._connection, None, None
+        connection, self._connection = self._connection, None
+        wire, self._wire = self._wire, None
         self._inside = False
         self._after.clear()
+        if wire is not None:
+            wire.close()
         if connection is not None:
             with suppress(psycopg.Error, OSError):
                 connection.close()
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
-        run = self._open().execute
-        run("SAVEPOINT part")
+        run = self._open().command
+        run(b"SAVEPOINT part")
         try:
             yield
         except BaseException:
             # What the part did is undone; the transaction goes on if the caller wants it to.
             with suppress(psycopg.Error):
-                run("ROLLBACK TO SAVEPOINT part")
+                run(b"ROLLBACK TO SAVEPOINT part")
             raise
-        run("RELEASE SAVEPOINT part")
+        run(b"RELEASE SAVEPOINT part")
 
     def _run_callbacks(self) -> None:
         callbacks, self._after = self._after, []
         for callback in callbacks:
             callback()
 
-    def _open(self) -> psycopg.Cursor[Any]:
-        if self._cursor is None:
+    def _open(self) -> Wire:
+        if self._wire is None:
             self._connection = connection = self._connected()
-            # Numbered parameters: psycopg would parse named ones anew in each long statement.
-            cursor = psycopg.RawCursor(connection)
-            cursor.format = Format.BINARY
+            wire = Wire(
+                connection,
+                patience_seconds=self._patience_ms / 1000,
+                prepares=not self._pooler,
+            )
             if not self._pooler:
-                self._make_settings(cursor, local=False)
-            self._cursor = cursor
-        return self._cursor
+                self._make_settings(wire, local=False)
+            self._wire = wire
+        return self._wire
 
     def _connected(self) -> psycopg.Connection[Any]:
         wrapper = connections.create_connection(self.using)
@@ -236,7 +234,7 @@ class PostgresPump:
         write_lists_at_once(connection)
         return connection
 
-    def _make_settings(self, cursor: psycopg.Cursor[Any], *, local: bool) -> None:
+    def _make_settings(self, wire: Wire, *, local: bool) -> None:
         patience = f"{int(self._patience_ms * _SERVERS_SHARE)}ms"
         settings = {
             **PLANNER,
@@ -253,4 +251,4 @@ class PostgresPump:
             for number in range(len(settings))
         )
         values = [part for name, value in settings.items() for part in (name, value, local)]
-        cursor.execute(f"SELECT {calls}", values)
+        wire.rows(f"SELECT {calls}".encode(), values)
