@@ -86,6 +86,8 @@ class LaneMemory:
     #: Queues that were quiet until a hint came. What is known of them may be old: it does for the
     #: claim that the hint is about, and the next one looks everywhere.
     roused: set[str] = field(default_factory=set)
+    #: The lane that filled the last claim by itself: the next one need not look past it.
+    ample: tuple[str, int] | None = None
     trust_for: timedelta = TRUST_FOR
     rotation: Rotation = field(default_factory=Rotation)
 
@@ -100,7 +102,7 @@ class LaneMemory:
             Lane(queue, priority, None, None) for queue, priority in self.floors if queue in place
         ]
         lanes.sort(key=lambda lane: (place[lane.queue], lane.priority))
-        return lanes
+        return lanes[:1] if lanes and lanes[0][:2] == self.ample else lanes
 
     def _can_trust(self, queues: Iterable[str], *, now: datetime) -> bool:
         oldest = now - self.trust_for
@@ -144,7 +146,9 @@ class LaneMemory:
         """Return the last claimed row of ``lane``, or something below all rows."""
         return self.floors.get((lane.queue, lane.priority), _LOWEST)
 
-    def raise_floor(self, queue: str, priority: int, *, due_at: datetime, job_id: UUID) -> None:
-        """Remember a claimed row as the last of its lane."""
-        if (queue, priority) in self.floors:
-            self.floors[queue, priority] = (due_at, job_id)
+    def claimed(self, last: Mapping[tuple[str, int], tuple[datetime, UUID]], *, full: bool) -> None:
+        """Remember the last claimed row of each lane; ``full`` if they are all that were wanted."""
+        for lane, row in last.items():
+            if lane in self.floors:
+                self.floors[lane] = row
+        self.ample = next(iter(last)) if full and len(last) == 1 else None

@@ -76,19 +76,17 @@ def take_plain(
 ) -> list[LeasedJob]:
     """Lease at most ``limit`` due jobs of ``lanes`` in one statement, without any cap."""
     parameters = plain_parameters(room, request, lanes, limit, now=now)
-    return taken(room, room.executor.fetch(_TAKE_PLAIN[len(lanes) == 1], parameters))
+    return taken(room, room.executor.fetch(_TAKE_PLAIN[len(lanes) == 1], parameters), limit)
 
 
-def taken(room: Room, rows: Sequence[tuple[Any, ...]]) -> list[LeasedJob]:
-    """Build the jobs of claimed rows, and raise the floors of their lanes."""
+def taken(room: Room, rows: Sequence[tuple[Any, ...]], size: int) -> list[LeasedJob]:
+    """Build the jobs of claimed rows, of ``size`` that were asked for, and remember their lanes."""
+    # The last row of each lane is kept: rows come in the order of their lanes.
+    last = {(row[3], row[19]): (row[9], row[1]) for row in rows}
+    room.lanes.claimed(last, full=len(rows) >= size)
     if not rows:
         return []
     room.told(rows[-1][20])
-    # The last row of each lane is kept: rows come in the order of their lanes.
-    for queue, priority, due_at, job_id in {
-        (row[3], row[19]): (row[3], row[19], row[9], row[1]) for row in rows
-    }.values():
-        room.lanes.raise_floor(queue, priority, due_at=due_at, job_id=job_id)
     return [LeasedJob._make(row[:19]) for row in rows]
 
 

@@ -104,7 +104,7 @@ def _merged(
         rows=tuple(answer.reported for answer in answers), clock=room.told(told[-1][20])
     )
     settle_applied(room, answers, now=now)
-    jobs = taken(room, claimed)
+    jobs = taken(room, claimed, sized(request))
     try:
         return reported, complete(room, request, jobs, now=now)
     except DATABASE_ERRORS as error:

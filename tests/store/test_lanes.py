@@ -87,7 +87,7 @@ def test_floor_is_the_last_claimed_row_until_the_next_survey() -> None:
     memory = LaneMemory()
     memory.learn(("a",), survey(lane()), now=T0)
     lowest = memory.floor(lane())
-    memory.raise_floor("a", 0, due_at=T0, job_id=uid(7))
+    memory.claimed({("a", 0): (T0, uid(7))}, full=True)
     assert memory.floor(lane()) == (T0, uid(7))
     memory.learn(("a",), survey(lane()), now=T0)
     assert memory.floor(lane()) == lowest
@@ -95,5 +95,24 @@ def test_floor_is_the_last_claimed_row_until_the_next_survey() -> None:
 
 def test_floor_of_an_unknown_lane_is_not_kept() -> None:
     memory = LaneMemory()
-    memory.raise_floor("a", 0, due_at=T0, job_id=uid(7))
+    memory.claimed({("a", 0): (T0, uid(7))}, full=True)
     assert memory.floors == {}
+
+
+def test_lane_that_filled_a_claim_alone_is_claimed_alone_until_it_does_not() -> None:
+    memory = LaneMemory()
+    memory.learn(("a", "b"), survey(lane("a"), lane("b")), now=T0)
+    assert remembered(memory, "a", "b") == [("a", 0), ("b", 0)]
+    memory.claimed({("a", 0): (T0, uid(7))}, full=True)
+    assert remembered(memory, "a", "b") == [("a", 0)]
+    # Something more urgent turned up, or another order is asked for.
+    memory.hint([("a", 7)], queues=("a", "b"))
+    assert remembered(memory, "a", "b") == [("a", -7), ("a", 0), ("b", 0)]
+    assert remembered(memory, "b", "a") == [("b", 0), ("a", -7), ("a", 0)]
+    for last, full in (
+        ({("a", -7): (T0, uid(8))}, False),
+        ({("a", -7): (T0, uid(8)), ("a", 0): (T0, uid(9))}, True),
+        ({}, False),
+    ):
+        memory.claimed(last, full=full)
+        assert remembered(memory, "a", "b") == [("a", -7), ("a", 0), ("b", 0)]

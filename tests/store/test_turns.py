@@ -154,6 +154,18 @@ def test_hinted_lane_is_claimed_though_no_survey_saw_it(store: PumpStore) -> Non
     assert numbers(answer)[0] == 1
 
 
+def test_lane_that_runs_dry_is_followed_by_the_next_at_once(store: PumpStore) -> None:
+    store.enqueue([new_job(number, priority=9) for number in range(10, 23)])
+    store.enqueue([new_job(number) for number in range(30, 50)])
+    found = []
+    for moment in range(7):
+        answer = store.claim(claim_request(limit=5), now=T0 + moment * SECOND / 10)
+        found.append(numbers(answer))
+        assert answer.short == (moment == 6)
+    assert [len(each) for each in found] == [5, 5, 5, 5, 5, 5, 3]
+    assert [number for each in found for number in each] == [*range(10, 23), *range(30, 50)]
+
+
 @pytest.mark.vendor("postgresql")
 def test_hint_wakes_an_idle_pump_for_one_statement(
     store: PumpStore, monkeypatch: pytest.MonkeyPatch
