@@ -143,6 +143,12 @@ def announce(room: Room, lanes: Iterable[tuple[str, int]]) -> None:
         _promise(room, hints)
 
 
+def announce_any(room: Room) -> None:
+    """Tell pumps, once it is committed, that something may be due in any queue."""
+    if room.hints:
+        _promise(room, {ANY: None})
+
+
 def announce_cancel(room: Room) -> None:
     """Tell pumps, once it is committed, that a running job was asked to stop."""
     if room.hints:

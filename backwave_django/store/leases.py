@@ -12,6 +12,7 @@ from backwave_django.core.states import Cause, JobState
 from backwave_django.store.applied import ANY_LEASE, Fence
 from backwave_django.store.chores import Sweep, look_for
 from backwave_django.store.endings import APPEND, ending
+from backwave_django.store.hints import announce_any
 from backwave_django.store.names import Statement
 from backwave_django.store.outcomes import apply
 from backwave_django.store.registry import live_pumps
@@ -138,7 +139,10 @@ def _end(
     room: Room, ends: Sequence[Outcome], *, fence: Fence, now: datetime
 ) -> tuple[int, datetime]:
     rows, clock = apply(room, ends, fence=fence, now=now)
-    return sum(row.verdict is Verdict.APPLIED for row in rows), clock
+    count = sum(row.verdict is Verdict.APPLIED for row in rows)
+    if count and any(end.due_at is not None and end.due_at <= now for end in ends):
+        announce_any(room)  # whoever freed them may serve other queues, or be full
+    return count, clock
 
 
 def _lapsed(lease: _Held, *, now: datetime) -> Outcome:

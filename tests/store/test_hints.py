@@ -11,7 +11,7 @@ from backwave_django.core.bounds import HINT_WINDOW
 from backwave_django.store import default_store
 from backwave_django.store.executors import DjangoExecutor
 from backwave_django.store.hints import CHANNEL, Hint, Hub, decode, encode, hub
-from tests.builders import ACTOR, T0, after, claim_request, new_job, succeeded, uid
+from tests.builders import ACTOR, MINUTE, PUMP, T0, after, claim_request, new_job, succeeded, uid
 from tests.store.conftest import OpenStore
 
 NOW = {"due_at": None}
@@ -190,3 +190,26 @@ def test_executor_of_django_calls_back_after_the_commit(
     with django_capture_on_commit_callbacks() as callbacks:
         DjangoExecutor("default").on_commit(lambda: called.append(1))
     assert (called, len(callbacks)) == ([], 1)
+
+
+def test_pumps_hear_of_jobs_that_the_dead_leave_behind(
+    open_store: OpenStore, heard: list[Hint]
+) -> None:
+    store = open_store()
+    store.enqueue([new_job(1)])
+    assert store.dispose(pumps=[PUMP], now=T0).count == 0
+    assert heard == []
+    store.claim(claim_request(), now=T0)
+    assert store.dispose(pumps=[PUMP], now=T0).count == 1
+    assert heard == [Hint(None)]
+
+
+def test_pumps_hear_of_jobs_whose_leases_lapse_if_they_are_due(
+    open_store: OpenStore, heard: list[Hint]
+) -> None:
+    store = open_store()
+    store.enqueue([new_job(1)])
+    for claimed_at in (T0, T0 + 2 * MINUTE):  # after its second loss a job waits
+        assert store.claim(claim_request(), now=claimed_at).jobs
+        assert store.expire_leases(limit=10, now=claimed_at + 2 * MINUTE).count == 1
+        assert heard == [Hint(None)]
