@@ -184,6 +184,8 @@ def _put_back(room: Room, *, limit: int, now: datetime) -> int:
         if not rows:
             return 0
         back = room.executor.fetch(_PUT_BACK, {"jobs": list(rows), "now": now})
+        if back:
+            announce_any(room)
         if room.settings.history is not History.OFF:
             lines = [
                 ending(

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from pytest_django.fixtures import DjangoCaptureOnCommitCallbacks, Settings
 
 from backwave_django.core.bounds import HINT_WINDOW
+from backwave_django.models import Lease
 from backwave_django.store import default_store
 from backwave_django.store.executors import DjangoExecutor
 from backwave_django.store.hints import CHANNEL, Hint, Hub, decode, encode, hub
@@ -213,3 +214,14 @@ def test_pumps_hear_of_jobs_whose_leases_lapse_if_they_are_due(
         assert store.claim(claim_request(), now=claimed_at).jobs
         assert store.expire_leases(limit=10, now=claimed_at + 2 * MINUTE).count == 1
         assert heard == [Hint(None)]
+
+
+def test_pumps_hear_of_jobs_that_had_lost_their_leases(
+    open_store: OpenStore, heard: list[Hint]
+) -> None:
+    store = open_store()
+    store.enqueue([new_job(1)])
+    assert store.claim(claim_request(), now=T0).jobs
+    Lease.objects.all().delete()
+    assert store.expire_leases(limit=10, now=T0).count == 1
+    assert heard == [Hint(None)]

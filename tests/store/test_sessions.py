@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import psycopg
 import pytest
 from django.db import connection
 
@@ -159,3 +160,17 @@ def test_closed_store_opens_again(open_store: OpenStore) -> None:
     store.close()
     store.close()
     assert len(store.claim(claim_request(), now=T0).jobs) == 1
+
+
+@pytest.mark.vendor("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_session_that_cannot_be_set_up_is_closed(
+    monkeypatch: pytest.MonkeyPatch, open_store: OpenStore
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", {"assume_role": "nobody_at_all"})
+    executor = open_store().executor
+    assert isinstance(executor, PostgresPump)
+    for _ in range(2):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="nobody_at_all"):
+            executor.fetch(Statement("SELECT 1"), {})
+        assert (executor._connection, executor._wire) == (None, None)

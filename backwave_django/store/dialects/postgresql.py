@@ -206,9 +206,14 @@ class PostgresPump:
                 patience_seconds=self._patience_ms / 1000,
                 prepares=not self._pooler,
             )
-            if not self._pooler:
-                self._make_settings(wire, local=False)
+            # From here on ``drop`` closes it, also if it cannot be set up.
             self._wire = wire
+            if not self._pooler:
+                try:
+                    self._make_settings(wire, local=False)
+                except BaseException:
+                    self.drop()  # nobody may use it as it is
+                    raise
         return self._wire
 
     def _connected(self) -> psycopg.Connection[Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from psycopg.pq.abc import PGresult
 
-#: More than there are statements, each with all the types that its values come in.
+#: More than a pump uses: each statement, with each of the types that its values come in.
 _MOST_PREPARED: Final = 400
 _READ: Final = selectors.EVENT_READ
 _EITHER: Final = selectors.EVENT_READ | selectors.EVENT_WRITE
@@ -92,8 +92,9 @@ class Wire:
 
     def _prepared(self, text: bytes, types: tuple[int, ...]) -> bytes:
         if len(self._names) >= _MOST_PREPARED:
-            self.command(b"DEALLOCATE ALL")
-            self._names.clear()
+            # One of ours, the oldest: psycopg's cursor has prepared what ``many`` ran.
+            oldest = next(iter(self._names))
+            self.command(b"DEALLOCATE " + self._names.pop(oldest))
         # Named after what it says: behind a pooler that nobody told us of, a number could stand
         # for another statement, and would run that.
         seal = blake2b(text + repr(types).encode(), digest_size=12).hexdigest()
@@ -108,24 +109,34 @@ class Wire:
 
         What was sent may have been carried out all the same.
         """
-        server = self._server
-        while server.flush():
-            self._wait(_EITHER)
-            server.consume_input()
+        self._send()
         answer: PGresult | None = None
-        while True:
-            while server.is_busy():
-                self._wait(_READ)
-                server.consume_input()
-            part = server.get_result()
-            if part is None:
-                break
+        while self._may_read(after=answer) and (part := self._server.get_result()) is not None:
             answer = part
         if answer is None:
             raise psycopg.OperationalError("the server gave no answer")
         if answer.status == ExecStatus.FATAL_ERROR:
             raise error_from_result(answer, encoding=self._encoding)
         return answer
+
+    def _send(self) -> None:
+        server = self._server
+        while server.flush():
+            self._wait(_EITHER)
+            server.consume_input()
+
+    def _may_read(self, *, after: PGresult | None) -> bool:
+        """Wait for the next part of an answer; false if the server said why, and hung up."""
+        server = self._server
+        try:
+            while server.is_busy():
+                self._wait(_READ)
+                server.consume_input()
+        except psycopg.OperationalError:
+            if after is None or after.status != ExecStatus.FATAL_ERROR:
+                raise
+            return False
+        return True
 
     def _wait(self, wanted: int) -> None:
         if wanted != _READ:
