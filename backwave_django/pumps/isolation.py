@@ -131,11 +131,14 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
 
     What Django set at the start is set again; a connection that does not obey is closed.
     """
+    from psycopg import ClientCursor  # noqa: PLC0415 - a project on SQLite has no psycopg
+
     raw = connection.connection
     try:
         raw.rollback()
         raw.autocommit = True
-        raw.execute(_forgetting(connection))
+        # Whatever cursors the project has: only a statement that is not prepared may be several.
+        ClientCursor(raw).execute(_forgetting(connection))
         configure = getattr(connection, "_configure_connection", None)
         if configure is not None:
             configure(raw)

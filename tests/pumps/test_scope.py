@@ -186,16 +186,25 @@ def test_a_fresh_connection_is_closed_after_each_attempt():
     assert on_a_thread(attempts)
 
 
+def kept_between_attempts() -> tuple[bool, bool]:
+    bench = Bench(reuse_connections=True)
+    first, second = output(bench.run(tell_connection)), output(bench.run(tell_connection))
+    open_still = connection.connection is not None
+    connection.close()
+    return first == second, open_still
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_healthy_connection_is_kept_on_demand():
-    def attempts():
-        bench = Bench(reuse_connections=True)
-        first, second = output(bench.run(tell_connection)), output(bench.run(tell_connection))
-        open_still = connection.connection is not None
-        connection.close()
-        return first == second, open_still
+    assert on_a_thread(kept_between_attempts) == (True, True)
 
-    assert on_a_thread(attempts) == (True, True)
+
+@pytest.mark.vendor("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_prepares_its_statements_is_kept_as_well(monkeypatch):
+    prepares = {"server_side_binding": True, "prepare_threshold": 0}
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", prepares)
+    assert on_a_thread(kept_between_attempts) == (True, True)
 
 
 @pytest.mark.django_db(transaction=True)
