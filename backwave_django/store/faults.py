@@ -116,6 +116,11 @@ def is_duplicate(error: BaseException) -> bool:
     return sqlstate(origin) == "23505"
 
 
+def is_deadlock(error: BaseException) -> bool:
+    """Tell whether ``error`` says that two transactions waited for each other."""
+    return sqlstate(error) == "40P01"
+
+
 def translated(error: Exception) -> StoreError:
     """Return the store error that ``error`` means."""
     kind = StoreUnavailable if is_transient(error) else StoreBroken

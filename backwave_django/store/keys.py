@@ -4,8 +4,11 @@ A key is fought for by inserting: ``unique_live`` is unique, an insert that meet
 does nothing, and one that meets another transaction's waits for that. What the holders were is
 read before; when an insert did nothing, all is undone and read again.
 
-Nobody waits in a circle: rows of holders are locked first, by id, then keys are taken in their
-order, here and wherever else keys are taken. So a second try may keep nothing of the first.
+Rows of holders are locked first, by id, then keys are taken in their order, here and wherever
+else keys are taken, so that nobody waits in a circle. So a second try may keep nothing of the
+first. One circle is left: holders that make room give up their keys all at once, before the new
+ones are inserted, and who looked before those holders came may wait for the one and hold the
+other. The server ends it, and the enqueue is tried again.
 """
 
 from __future__ import annotations

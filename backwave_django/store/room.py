@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from backwave_django.store.faults import DATABASE_ERRORS, is_deadlock
 from backwave_django.store.lanes import LaneMemory
 from backwave_django.store.names import Statement
 
@@ -22,6 +23,9 @@ T = TypeVar("T")
 #: Whatever is in the way may have changed each time it is looked at. Where many fight for a few
 #: keys that happens three times in a row, to somebody who asked for nothing but to enqueue.
 _TRIES: Final = 10
+
+#: A server takes a second to notice one.
+_MOST_DEADLOCKS: Final = 3
 
 _CLOCK: Final = Statement("SELECT {clock}")
 
@@ -50,14 +54,20 @@ class Room:
         """Return what ``act`` returns in a transaction, or raise what it raises at last.
 
         After ``again_on`` all is undone, and it is called again with what is true by then. It is
-        told whether this is the last time.
+        told whether this is the last time. So it is after a deadlock, which lets the others go on;
+        but one with what the caller's own transaction holds does not end by that.
         """
+        deadlocks_left = _MOST_DEADLOCKS
         for tries_left in reversed(range(_TRIES)):
             try:
                 with self.executor.transaction():
                     return act(tries_left == 0)
             except again_on:
                 if not tries_left:
+                    raise
+            except DATABASE_ERRORS as error:
+                deadlocks_left -= 1
+                if not (tries_left and deadlocks_left and is_deadlock(error)):
                     raise
         raise AssertionError("the last try returns or raises")
 

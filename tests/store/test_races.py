@@ -13,7 +13,9 @@ from backwave_django.core.leases import LeaseHealth
 from backwave_django.core.outcomes import Outcome, Verdict
 from backwave_django.models import Job, Lease, Queue
 from backwave_django.store import PumpStore, default_store
+from backwave_django.store.names import Statement
 from tests.builders import ACTOR, MINUTE, T0, beat, claim_request, new_job, succeeded, uid
+from tests.pumps.waiting import until
 from tests.store.conftest import OpenStore
 
 CLAIMERS = 8
@@ -220,3 +222,29 @@ def test_lapsed_leases_are_ended_once_by_many_sweepers(open_store: OpenStore) ->
     work(0)  # for rows that two sweepers kept from each other
     assert sum(counts) == 100
     assert Job.objects.filter(spent=1, state="scheduled").count() == 100
+
+
+@pytest.mark.vendor("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_enqueue_that_a_deadlock_undoes_is_tried_again(open_store: OpenStore) -> None:
+    other = open_store()
+    slow_to_notice = Statement("SELECT set_config('deadlock_timeout', '30s', true)")
+    waiters = Statement("SELECT 1 FROM pg_locks WHERE NOT granted")
+    answers: list[Enqueued] = []
+
+    def work() -> None:
+        # Takes "c", then waits for "m".
+        keyed = [new_job(1, unique_key="c"), new_job(2, unique_key="m")]
+        answers.extend(default_store().enqueue(keyed))
+        connection.close()
+
+    with other.executor.transaction():
+        other.executor.fetch(slow_to_notice, {})
+        other.enqueue([new_job(3, unique_key="m")])
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        until(lambda: bool(other.executor.fetch(waiters, {})), seconds=20)
+        other.enqueue([new_job(4, unique_key="c")])
+    thread.join(60)
+    assert [(answer.id, answer.created) for answer in answers] == [(uid(4), False), (uid(3), False)]
+    assert set(Job.objects.values_list("id", flat=True)) == {uid(3), uid(4)}
