@@ -10,6 +10,7 @@ import pytest
 from django.db import connection, connections
 
 from backwave_django.store.dialects import wire as module
+from backwave_django.store.dialects.postgresql import _DJANGO_ONLY
 from backwave_django.store.dialects.wire import Wire
 from backwave_django.store.faults import is_transient
 
@@ -22,7 +23,7 @@ PREPARED = b"SELECT name FROM pg_prepared_statements WHERE name LIKE 'backwave%'
 @pytest.fixture
 def session() -> Iterator[psycopg.Connection[Any]]:
     parameters = connections.create_connection("default").get_connection_params()
-    for name in ("context", "cursor_factory", "prepare_threshold", "pool"):
+    for name in _DJANGO_ONLY:
         parameters.pop(name, None)
     opened = psycopg.connect(**parameters, autocommit=True, prepare_threshold=0)
     yield opened
@@ -87,7 +88,6 @@ def test_a_refused_statement_says_why_and_the_next_one_runs(open_wire: OpenWire)
 
 
 def test_a_silent_server_is_given_up(open_wire: OpenWire) -> None:
-
     wire = open_wire(patience_seconds=0.2)
     with pytest.raises(psycopg.OperationalError, match=r"silent for 0\.2 s") as caught:
         wire.rows(b"SELECT pg_sleep($1)", [5])
@@ -102,7 +102,6 @@ def test_a_silent_server_is_given_up(open_wire: OpenWire) -> None:
 def test_a_session_that_is_ended_is_a_fault_that_time_heals(
     session: psycopg.Connection[Any], open_wire: OpenWire, *, prepares: bool
 ) -> None:
-
     wire = open_wire(prepares=prepares)
     wire.rows(b"SELECT 1", [])
     with connection.cursor() as cursor:

@@ -12,6 +12,7 @@ from django.db import connections
 from backwave_django.core.contract import StoreSettings
 from backwave_django.core.errors import StoreUnavailable
 from backwave_django.store.executors import PumpStore, open_pump_store
+from backwave_django.store.faults import is_deadlock
 
 T = TypeVar("T")
 
@@ -50,16 +51,6 @@ def at_once(*acts: Callable[[], object]) -> list[Exception]:
 
     with ThreadPoolExecutor(len(acts)) as pool:
         return [error for error in pool.map(run, acts) if error is not None]
-
-
-def is_deadlock(error: BaseException) -> bool:
-    """Whether the server chose this statement as a deadlock's victim."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if getattr(cause, "sqlstate", None) == "40P01":
-            return True
-        cause = cause.__cause__
-    return False
 
 
 def patiently(act: Callable[[], T]) -> T:

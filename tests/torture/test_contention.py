@@ -17,8 +17,9 @@ from django.db import connection, transaction
 from backwave_django import models
 from backwave_django.core.outcomes import Outcome, Verdict
 from backwave_django.store.executors import PumpStore
+from backwave_django.store.faults import is_deadlock
 from tests.builders import ACTOR, T0, claim_request, new_job, succeeded, uid
-from tests.torture.rivalry import at_once, is_deadlock, own_store, patiently
+from tests.torture.rivalry import at_once, own_store, patiently
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,7 +11,7 @@ from django.db import connections
 
 from backwave_django.store.dialects.arrays import write_lists_at_once
 from backwave_django.store.dialects.values import Values
-from backwave_django.store.dialects.wire import Wire
+from backwave_django.store.dialects.wire import Wire, silent_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ def _patient(gen: PQGen[Any], seconds: float) -> PQGen[Any]:
             if answer:
                 heard_at = time.perf_counter()
             elif time.perf_counter() - heard_at > seconds:
-                raise psycopg.OperationalError(f"the server has been silent for {seconds:g} s")
+                raise silent_for(seconds)
             wanted = send(answer)
     except StopIteration as done:
         return done.value

@@ -28,6 +28,11 @@ _READ: Final = selectors.EVENT_READ
 _EITHER: Final = selectors.EVENT_READ | selectors.EVENT_WRITE
 
 
+def silent_for(seconds: float) -> psycopg.OperationalError:
+    """Return the error of a server that said nothing for so long."""
+    return psycopg.OperationalError(f"the server has been silent for {seconds:g} s")
+
+
 class Wire:
     """Carries statements one at a time. Used by one thread.
 
@@ -143,9 +148,7 @@ class Wire:
             self._selector.modify(self._server.socket, wanted)
         try:
             if not self._selector.select(self._patience_seconds):
-                raise psycopg.OperationalError(
-                    f"the server has been silent for {self._patience_seconds:g} s"
-                )
+                raise silent_for(self._patience_seconds)
         finally:
             if wanted != _READ:
                 self._selector.modify(self._server.socket, _READ)
